@@ -1,0 +1,1 @@
+"""The service: GraphQL over HTTP, the settings and the command line."""

@@ -1,0 +1,108 @@
+"""The first file to read: settings -> clients -> Graph -> Bank -> routes. The whole object graph is wired here."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+
+from starlette.applications import Starlette
+
+import bank.vectors
+import graph.session
+from api.context import Cairn
+from api.http import routes
+from api.settings import Settings
+from bank.bank import Bank
+from bank.embed import Embedder, Model, OnnxModel, WordLlamaModel, default_onnx_folder
+from bank.openai_embedder import OpenAIModel
+from bank.search import Search
+from bank.sync import Sync
+from graph.errors import SetupError
+from graph.schema import apply_schema
+from graph.server import USER, Neo4jServer, ServerSettings
+
+log = logging.getLogger("cairn")
+
+
+def neo4j_server(settings: Settings) -> Neo4jServer:
+    return Neo4jServer(
+        ServerSettings(
+            home=settings.data / "neo4j",
+            bolt_port=settings.neo4j_bolt_port,
+            http_port=settings.neo4j_http_port,
+            heap=settings.neo4j_heap,
+        )
+    )
+
+
+def load_model(settings: Settings) -> Model:
+    if settings.embedder == "wordllama":
+        return WordLlamaModel()
+    if settings.embedder == "openai":
+        key = settings.openai_api_key
+        return OpenAIModel(
+            model=settings.openai_model,
+            dimensions=settings.openai_dimensions,
+            api_key=key.get_secret_value() if key else None,
+            base_url=settings.openai_base_url,
+            timeout=settings.openai_timeout,
+        )
+    return OnnxModel(settings.onnx_model or default_onnx_folder(settings.data / "models"))
+
+
+@contextlib.asynccontextmanager
+async def running(
+    settings: Settings, say: Callable[[str], None] = lambda line: None, check_index: bool = True
+) -> AsyncIterator[Cairn]:
+    """Everything that the service is made of, started in order and stopped in the opposite one."""
+    async with contextlib.AsyncExitStack() as stack:
+        settings.data.mkdir(parents=True, exist_ok=True)
+        loading = asyncio.create_task(asyncio.to_thread(load_model, settings))  # while Neo4j starts
+        stack.push_async_callback(_settle, loading)
+        if settings.embedded_neo4j:
+            server = neo4j_server(settings)
+            stack.push_async_callback(server.stop)
+            say("Neo4j is starting …")
+            await server.start()
+            uri, user, password = server.settings.bolt_uri, USER, server.password
+        else:
+            assert settings.neo4j_uri is not None
+            uri, user, password = settings.neo4j_uri, settings.neo4j_user, settings.neo4j_secret()
+        the_graph = await graph.session.connect(uri, user, password, settings.tenant, settings.neo4j_database)
+        stack.push_async_callback(the_graph.close)
+        await apply_schema(the_graph)
+        embedder = Embedder(await loading)
+        say("Milvus is starting …")
+        vectors = await bank.vectors.connect(
+            settings.milvus_target,
+            settings.milvus_token.get_secret_value(),
+            settings.milvus_database,
+            settings.tenant,
+            embedder.name,
+            embedder.dimensions,
+        )
+        stack.push_async_callback(vectors.close)
+        if check_index:
+            await vectors.open()
+        sync = Sync(the_graph, vectors, embedder, alone=settings.milvus_uri is None)
+        if check_index:
+            await sync.start()
+            stack.push_async_callback(sync.stop)
+        yield Cairn(
+            settings=settings,
+            graph=the_graph,
+            vectors=vectors,
+            embedder=embedder,
+            sync=sync,
+            bank=Bank(the_graph, sync),
+            search=Search(the_graph, vectors, embedder, sync),
+        )
+
+
+def create_app(cairn: Cairn) -> Starlette:
+    return Starlette(routes=routes(cairn))
+
+
+async def _settle(task: "asyncio.Task[Model]") -> None:
+    with contextlib.suppress(asyncio.CancelledError, SetupError):
+        await task

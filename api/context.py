@@ -1,0 +1,32 @@
+"""What a request carries: the service, the batching loaders, and how much it may still read."""
+
+from dataclasses import dataclass
+
+from api.loaders import Budget, Loaders
+from api.settings import Settings
+from bank.bank import Bank
+from bank.embed import Embedder
+from bank.search import Search
+from bank.sync import Sync
+from bank.vectors import Vectors
+from graph.session import Graph
+
+
+@dataclass(frozen=True)
+class Cairn:
+    """The running service: what `api/app.py` wired."""
+
+    settings: Settings
+    graph: Graph
+    vectors: Vectors
+    embedder: Embedder
+    sync: Sync
+    bank: Bank
+    search: Search
+
+
+class Context:
+    def __init__(self, cairn: Cairn) -> None:
+        self.cairn = cairn
+        self.budget = Budget()
+        self.loaders = Loaders(cairn.bank.memories, cairn.bank.lessons, self.budget)

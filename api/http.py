@@ -1,0 +1,110 @@
+"""The routes: GraphQL over HTTP, a page to try it, and whether the service is up."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from api.context import Cairn, Context
+from api.problems import formatted, internal
+from api.schema import schema, version
+from api.status import status_of
+
+PAGE = Path(__file__).parent / "page.html"
+
+
+class BadRequest(Exception):
+    """A body that is no GraphQL request."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def routes(cairn: Cairn) -> list[BaseRoute]:
+    async def graphql(request: Request) -> Response:
+        try:
+            body = await _body(request, cairn.settings.max_body_bytes)
+            query, variables, operation = _request(body)
+        except BadRequest as error:
+            return _json({"errors": [{"message": str(error), "extensions": {"code": _code(error)}}]}, error.status)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        try:
+            result = await schema.execute(query, variables, Context(cairn), operation_name=operation)
+        except RecursionError:
+            return _json(
+                {"errors": [{"message": "The query nests too deeply.", "extensions": {"code": "LIMIT_EXCEEDED"}}]}, 400
+            )
+        except Exception as error:  # noqa: BLE001  the border to the client: nothing else may leave it
+            return _json({"errors": [internal(error)]}, 500)
+        answer: dict[str, Any] = {"data": result.data}
+        if result.errors:
+            answer["errors"] = [formatted(error) for error in result.errors]
+        return _json(answer)
+
+    async def page(request: Request) -> Response:
+        return HTMLResponse(PAGE.read_text(encoding="utf-8"))
+
+    async def health(request: Request) -> Response:
+        status = await status_of(cairn, version())
+        stores = {store.name: {"engine": store.engine, "up": store.up} for store in status.stores}
+        return _json({"ready": status.ready, "stores": stores}, 200 if status.ready else 503)
+
+    return [
+        Route("/graphql", graphql, methods=["POST"]),
+        Route("/graphql", page, methods=["GET"]),
+        Route("/", page, methods=["GET"]),
+        Route("/health", health, methods=["GET"]),
+    ]
+
+
+async def _body(request: Request, limit: int) -> bytes:
+    declared = request.headers.get("content-length", "0")
+    too_large = BadRequest(
+        413, f"The request is larger than {limit:,} bytes. Send less at once, or raise CAIRN_MAX_BODY_BYTES."
+    )
+    if declared.isdigit() and int(declared) > limit:
+        raise too_large
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            raise too_large
+    return bytes(body)
+
+
+def _request(body: bytes) -> tuple[str, dict[str, Any], str | None]:
+    try:
+        said = json.loads(body.decode(), parse_constant=_no_number)
+    except UnicodeDecodeError as error:
+        raise BadRequest(400, f"The body is not UTF-8: byte {error.start} is none of it.") from None
+    except RecursionError:
+        raise BadRequest(400, "The body nests too deeply.") from None
+    except ValueError as error:
+        raise BadRequest(400, f"The body is not JSON: {error}") from None
+    if not isinstance(said, dict):
+        raise BadRequest(400, 'The body must be a JSON object: {"query": "…", "variables": {…}}.')
+    query, variables, operation = said.get("query"), said.get("variables"), said.get("operationName")
+    if not isinstance(query, str) or not query.strip():
+        raise BadRequest(400, "`query` must be given, as text.")
+    if variables is not None and not isinstance(variables, dict):
+        raise BadRequest(400, "`variables` must be an object.")
+    if operation is not None and not isinstance(operation, str):
+        raise BadRequest(400, "`operationName` must be text.")
+    return query, variables or {}, operation
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _code(error: BadRequest) -> str:
+    return "LIMIT_EXCEEDED" if error.status == 413 else "BAD_USER_INPUT"
+
+
+def _json(content: Any, status: int = 200) -> Response:
+    return JSONResponse(content, status)

@@ -1,0 +1,297 @@
+"""The GraphQL inputs, and what they mean to the model."""
+
+from datetime import date, datetime
+from typing import Any
+
+import strawberry
+from strawberry import UNSET
+
+import bank.model
+import graph.model
+from bank.bank import RememberCall
+from bank.lessons import check_namespace, parse_rb_id
+from bank.model import LessonStatus, Outcome, Scope
+from graph.checks import Checks
+from graph.model import MemoryType
+
+
+def _nothing() -> list[str]:
+    return []
+
+
+@strawberry.input
+class UserRequestInput:
+    id: strawberry.ID | None = None
+    text: str
+    tags: list[str] = strawberry.field(default_factory=_nothing)
+    conv_id: str | None = None
+    ingestion_time: datetime | None = None
+    user_role: str | None = None
+    user_id: str | None = None
+
+
+@strawberry.input
+class UserPreferenceInput:
+    id: strawberry.ID | None = None
+    text: str
+    tags: list[str] = strawberry.field(default_factory=_nothing)
+    conv_id: str | None = None
+    ingestion_time: datetime | None = None
+    preference_type: str | None = None
+
+
+@strawberry.input
+class AgentAnswerInput:
+    id: strawberry.ID | None = None
+    text: str
+    tags: list[str] = strawberry.field(default_factory=_nothing)
+    conv_id: str | None = None
+    ingestion_time: datetime | None = None
+    analysis_types: list[str] = strawberry.field(default_factory=_nothing)
+    metrics: list[str] = strawberry.field(default_factory=_nothing)
+
+
+@strawberry.input
+class AgentActionInput:
+    id: strawberry.ID | None = None
+    text: str
+    tags: list[str] = strawberry.field(default_factory=_nothing)
+    conv_id: str | None = None
+    ingestion_time: datetime | None = None
+    status: str | None = None
+    parameter_field: str | None = None
+
+
+@strawberry.input
+class EventInput:
+    id: strawberry.ID | None = None
+    text: str
+    tags: list[str] = strawberry.field(default_factory=_nothing)
+    conv_id: str | None = None
+    ingestion_time: datetime | None = None
+    source_type: str | None = None
+    start_date: date | None = None
+    end_date: date | None = None
+
+
+@strawberry.input
+class DataSourceInput:
+    id: strawberry.ID | None = None
+    text: str
+    tags: list[str] = strawberry.field(default_factory=_nothing)
+    conv_id: str | None = None
+    ingestion_time: datetime | None = None
+    source_type: str | None = None
+    doc_pointer: str | None = None
+    relevant_parts: str | None = None
+
+
+@strawberry.input(one_of=True)
+class MemoryInput:
+    user_request: UserRequestInput | None = UNSET
+    user_preference: UserPreferenceInput | None = UNSET
+    agent_answer: AgentAnswerInput | None = UNSET
+    agent_action: AgentActionInput | None = UNSET
+    event: EventInput | None = UNSET
+    data_source: DataSourceInput | None = UNSET
+
+    def draft(self, conv_id: str) -> graph.model.MemoryDraft:
+        name, given = next((name, value) for name, value in vars(self).items() if value is not UNSET)
+        kind = graph.model.MemoryType("".join(part.capitalize() for part in name.split("_")))
+        own = {field: _frozen(getattr(given, field)) for field in graph.model.own_fields(kind)}
+        return graph.model.MemoryDraft.model_construct(
+            type=kind,
+            id=given.id,
+            text=given.text,
+            tags=_unique(given.tags),
+            conv_id=given.conv_id if given.conv_id is not None else conv_id,
+            ingestion_time=given.ingestion_time,
+            own=own,
+        )
+
+
+@strawberry.input
+class EdgeInput:
+    id: strawberry.ID | None = None
+    source: strawberry.ID
+    target: strawberry.ID
+    text: str
+    weight: float
+    tags: list[str] = strawberry.field(default_factory=_nothing)
+    created_time: datetime | None = None
+
+    def draft(self) -> graph.model.EdgeDraft:
+        return graph.model.EdgeDraft.model_construct(
+            id=self.id,
+            source=self.source,
+            target=self.target,
+            text=self.text,
+            weight=self.weight,
+            tags=_unique(self.tags),
+            created_time=self.created_time,
+        )
+
+
+@strawberry.input(description="An rbId that is given makes the call repeatable; one that is not is minted.")
+class LessonInput:
+    rb_id: strawberry.ID | None = None
+    title: str | None = None
+    key_lesson: str
+    context_to_prefer: str
+    tags: list[str] = strawberry.field(default_factory=_nothing)
+    link_nodes: list[strawberry.ID] = strawberry.field(default_factory=_nothing)
+    outcome: Outcome = Outcome.SUCCESS
+    namespace: str = "default"
+    scope: Scope = Scope.PROJECT
+
+    def draft(self, checks: Checks, field: str) -> bank.model.LessonDraft:
+        return bank.model.LessonDraft.model_construct(
+            rb_id=None if self.rb_id is None else parse_rb_id(checks, f"{field}.rbId", self.rb_id),
+            title=self.title,
+            key_lesson=self.key_lesson,
+            context_to_prefer=self.context_to_prefer,
+            tags=_unique(self.tags),
+            link_nodes=_unique(self.link_nodes),
+            outcome=self.outcome,
+            namespace=self.namespace,
+            scope=self.scope,
+        )
+
+
+@strawberry.input
+class RememberInput:
+    conv_id: str
+    memories: list[MemoryInput] = strawberry.field(default_factory=list)
+    edges: list[EdgeInput] = strawberry.field(default_factory=list)
+    lessons: list[LessonInput] = strawberry.field(default_factory=list)
+    idempotency_key: str | None = None
+
+    def call(self) -> RememberCall:
+        checks = Checks()
+        checks.name("convId", self.conv_id)
+        lessons = [lesson.draft(checks, f"lessons[{place}]") for place, lesson in enumerate(self.lessons)]
+        checks.done()
+        return RememberCall.model_construct(
+            memories=tuple(memory.draft(self.conv_id) for memory in self.memories),
+            edges=tuple(edge.draft() for edge in self.edges),
+            lessons=tuple(lessons),
+            idempotency_key=self.idempotency_key,
+        )
+
+
+@strawberry.input(description="Only the fields of the memory's own type may be given; another is BAD_USER_INPUT.")
+class MemoryPatch:
+    text: str | None = UNSET
+    tags: list[str] | None = UNSET
+    user_role: str | None = UNSET
+    user_id: str | None = UNSET
+    preference_type: str | None = UNSET
+    analysis_types: list[str] | None = UNSET
+    metrics: list[str] | None = UNSET
+    status: str | None = UNSET
+    parameter_field: str | None = UNSET
+    source_type: str | None = UNSET
+    start_date: date | None = UNSET
+    end_date: date | None = UNSET
+    doc_pointer: str | None = UNSET
+    relevant_parts: str | None = UNSET
+
+
+@strawberry.input
+class LessonPatch:
+    title: str | None = UNSET
+    key_lesson: str | None = UNSET
+    context_to_prefer: str | None = UNSET
+    tags: list[str] | None = UNSET
+    outcome: Outcome | None = UNSET
+    status: LessonStatus | None = UNSET
+
+
+def given(patch: MemoryPatch | LessonPatch) -> dict[str, Any]:
+    """Only what the caller wrote."""
+    return {name: _frozen(value) for name, value in vars(patch).items() if value is not UNSET}
+
+
+@strawberry.input(description="Events whose window overlaps it; an event with one date is one day long.")
+class DateRange:
+    start: date
+    end: date
+
+
+@strawberry.input(description="Every condition given must hold; `tags`: it carries all of them.")
+class MemoryFilter:
+    types: list[MemoryType] | None = None
+    conv_id: str | None = None
+    tags: list[str] | None = None
+    text_contains: str | None = strawberry.field(default=None, description="Upper and lower case are the same.")
+    since: datetime | None = None
+    until: datetime | None = None
+    overlaps: DateRange | None = None
+
+
+@strawberry.input
+class LessonFilter:
+    tags: list[str] | None = None
+    linked_to: strawberry.ID | None = None
+    outcome: Outcome | None = None
+    namespace: str | None = None
+    scope: Scope | None = None
+    status: LessonStatus | None = None
+    min_confidence: float | None = None
+
+
+def memory_filter(wanted: MemoryFilter | None) -> graph.model.MemoryFilter:
+    if wanted is None:
+        return graph.model.MemoryFilter()
+    checks = Checks()
+    if wanted.conv_id is not None:
+        checks.name("filter.convId", wanted.conv_id)
+    checks.names("filter.tags", wanted.tags or [])
+    if wanted.text_contains is not None:
+        checks.storable("filter.textContains", wanted.text_contains)
+    if wanted.since and wanted.until and wanted.until < wanted.since:
+        checks.add("filter.until", "is before filter.since")
+    if wanted.overlaps is not None and wanted.overlaps.end < wanted.overlaps.start:
+        checks.add("filter.overlaps.end", "is before filter.overlaps.start")
+    checks.done()
+    overlaps = wanted.overlaps
+    return graph.model.MemoryFilter(
+        types=None if wanted.types is None else tuple(wanted.types),
+        conv_id=wanted.conv_id,
+        tags=_unique(wanted.tags or []),
+        text_contains=wanted.text_contains,
+        since=wanted.since,
+        until=wanted.until,
+        overlaps=None if overlaps is None else graph.model.DateRange(start=overlaps.start, end=overlaps.end),
+    )
+
+
+def lesson_filter(wanted: LessonFilter | None) -> bank.model.LessonFilter:
+    if wanted is None:
+        return bank.model.LessonFilter()
+    checks = Checks()
+    checks.names("filter.tags", wanted.tags or [])
+    if wanted.linked_to is not None:
+        checks.name("filter.linkedTo", wanted.linked_to)
+    if wanted.namespace is not None:
+        check_namespace(checks, "filter.namespace", wanted.namespace)
+    if wanted.min_confidence is not None:
+        checks.share("filter.minConfidence", wanted.min_confidence)
+    checks.done()
+    return bank.model.LessonFilter(
+        tags=_unique(wanted.tags or []),
+        linked_to=wanted.linked_to,
+        outcome=wanted.outcome,
+        namespace=wanted.namespace,
+        scope=wanted.scope,
+        status=wanted.status,
+        min_confidence=wanted.min_confidence or 0.0,
+    )
+
+
+def _unique(values: list[str] | list[strawberry.ID]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(values))
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,250 @@
+"""Query and Mutation: what each field asks of the bank."""
+
+import importlib.metadata
+import tomllib
+from datetime import date, datetime
+from pathlib import Path
+
+import strawberry
+from strawberry.extensions import AddValidationRules, MaxTokensLimiter, ParserCache, ValidationCache
+from strawberry.scalars import JSON
+from strawberry.schema.config import StrawberryConfig
+
+import api.types as t
+from api.inputs import (
+    LessonFilter,
+    LessonInput,
+    LessonPatch,
+    MemoryFilter,
+    MemoryPatch,
+    RememberInput,
+    given,
+    lesson_filter,
+    memory_filter,
+)
+from api.limits import MOST_TOKENS, DepthRule
+from api.paths import told_paths
+from api.status import status_of
+from bank.lessons import check_namespace, parse_rb_id
+from bank.model import LessonQuery, Outcome, Scope
+from graph.checks import Checks
+
+MOST_HOPS = 6
+MOST_PATHS = 100
+MOST_FOUND = 200
+MOST_QUERY_BYTES = 65_535
+
+
+def checked_id(field: str, value: str) -> str:
+    checks = Checks()
+    checks.name(field, value)
+    checks.done()
+    return value
+
+
+def checked_rb_id(value: str) -> int:
+    checks = Checks()
+    rb_id = parse_rb_id(checks, "rbId", value)
+    checks.done()
+    return rb_id
+
+
+@strawberry.type
+class Query:
+    @strawberry.field
+    async def memory(self, info: t.Asked, id: strawberry.ID) -> t.Memory | None:
+        return await info.context.loaders.memories.load(checked_id("id", id))  # type: ignore[no-any-return]
+
+    @strawberry.field(description="Newest first.")
+    async def memories(
+        self, info: t.Asked, filter: MemoryFilter | None = None, first: int = 20, after: str | None = None
+    ) -> t.MemoryPage:
+        t.page_arguments(first)
+        info.context.budget.spend(first)
+        return await info.context.cairn.bank.memories.page(memory_filter(filter), first, after)  # type: ignore[return-value]
+
+    @strawberry.field
+    async def edge(self, info: t.Asked, id: strawberry.ID) -> t.Edge | None:
+        found = await info.context.cairn.bank.memories.edges_by_id([checked_id("id", id)])
+        return found.get(id)  # type: ignore[return-value]
+
+    @strawberry.field
+    async def conversation(self, info: t.Asked, conv_id: str) -> t.Conversation:
+        memories, edges = await info.context.cairn.bank.memories.conversation(checked_id("convId", conv_id))
+        info.context.budget.spend(len(memories) + len(edges))
+        return t.Conversation(conv_id=conv_id, memories=memories, edges=edges)  # type: ignore[arg-type]
+
+    @strawberry.field(description="Best product of weights first; edges are walked both ways; no memory twice.")
+    async def paths(
+        self,
+        info: t.Asked,
+        source: strawberry.ID,
+        target: strawberry.ID,
+        max_hops: int = 4,
+        limit: int = 5,
+        min_weight: float = 0,
+    ) -> list[t.MemoryPath]:
+        checks = Checks()
+        checks.name("source", source)
+        checks.name("target", target)
+        checks.between("maxHops", max_hops, 1, MOST_HOPS)
+        checks.between("limit", limit, 1, MOST_PATHS)
+        checks.share("minWeight", min_weight)
+        checks.done()
+        memories = info.context.cairn.bank.memories
+        found = await memories.paths(source, target, max_hops, limit, min_weight)
+        return await told_paths(memories, found)  # type: ignore[return-value]
+
+    @strawberry.field
+    async def lesson(self, info: t.Asked, rb_id: strawberry.ID) -> t.Lesson | None:
+        return await info.context.loaders.lessons.load(checked_rb_id(rb_id))  # type: ignore[no-any-return]
+
+    @strawberry.field(description="Newest id first.")
+    async def lessons(
+        self, info: t.Asked, filter: LessonFilter | None = None, first: int = 20, after: str | None = None
+    ) -> t.LessonPage:
+        t.page_arguments(first)
+        info.context.budget.spend(first)
+        return await info.context.cairn.bank.lessons.page(lesson_filter(filter), first, after)  # type: ignore[return-value]
+
+    @strawberry.field(description="By meaning and by words, best first.")
+    async def search_memories(
+        self, info: t.Asked, query: str, filter: MemoryFilter | None = None, limit: int = 10
+    ) -> list[t.RecalledMemory]:
+        checks = Checks()
+        checks.text("query", query, MOST_QUERY_BYTES)
+        checks.between("limit", limit, 1, MOST_FOUND)
+        checks.done()
+        info.context.budget.spend(limit)
+        return await info.context.cairn.search.memories(query, memory_filter(filter), limit)  # type: ignore[return-value]
+
+    @strawberry.field(
+        description="By meaning and by words, ranked by four factors. `namespace`: its own lessons count whole, "
+        "its team's 0.9, the organisation's 0.8; null: every namespace, all alike."
+    )
+    async def search_lessons(
+        self,
+        info: t.Asked,
+        query: str,
+        tags: list[str] | None = None,
+        namespace: str | None = None,
+        scope: Scope | None = None,
+        outcome: Outcome | None = None,
+        min_confidence: float = 0,
+        limit: int = 5,
+    ) -> list[t.RecalledLesson]:
+        checks = Checks()
+        checks.text("query", query, MOST_QUERY_BYTES)
+        checks.names("tags", tags or [])
+        if namespace is not None:
+            check_namespace(checks, "namespace", namespace)
+        checks.share("minConfidence", min_confidence)
+        checks.between("limit", limit, 1, MOST_FOUND)
+        checks.done()
+        info.context.budget.spend(limit)
+        return await info.context.cairn.search.lessons(  # type: ignore[return-value]
+            LessonQuery(
+                query=query,
+                tags=tuple(dict.fromkeys(tags or ())),
+                namespace=namespace,
+                scope=scope,
+                outcome=outcome,
+                min_confidence=min_confidence,
+                limit=limit,
+            )
+        )
+
+    @strawberry.field(
+        description="How the two stores disagree, counted online. Reads everything: not for every minute."
+    )
+    async def integrity(self, info: t.Asked) -> t.IntegrityReport:
+        return await info.context.cairn.sync.compare()  # type: ignore[return-value]
+
+    @strawberry.field
+    async def status(self, info: t.Asked) -> t.Status:
+        return await status_of(info.context.cairn, version())
+
+
+@strawberry.type
+class Mutation:
+    @strawberry.mutation(
+        description="One atomic write of any number of memories, edges and lessons. Upserts by id: the same call twice "
+        "changes nothing. An edge or a lesson may name ids given in the same call. All of it is stored, or none of it."
+    )
+    async def remember(self, info: t.Asked, input: RememberInput) -> t.RememberPayload:
+        return await info.context.cairn.bank.remember(input.call())  # type: ignore[return-value]
+
+    @strawberry.mutation
+    async def update_memory(self, info: t.Asked, id: strawberry.ID, patch: MemoryPatch) -> t.Memory:
+        return await info.context.cairn.bank.update_memory(id, given(patch))  # type: ignore[return-value]
+
+    @strawberry.mutation(description="Its edges, its vector and every pointer to it go with it.")
+    async def delete_memory(self, info: t.Asked, id: strawberry.ID) -> t.DeletePayload:
+        return await info.context.cairn.bank.delete_memory(checked_id("id", id))  # type: ignore[return-value]
+
+    @strawberry.mutation
+    async def update_edge(
+        self,
+        info: t.Asked,
+        id: strawberry.ID,
+        text: str | None = None,
+        weight: float | None = None,
+        tags: list[str] | None = None,
+    ) -> t.Edge:
+        return await info.context.cairn.bank.update_edge(id, text, weight, tags)  # type: ignore[return-value]
+
+    @strawberry.mutation
+    async def delete_edge(self, info: t.Asked, id: strawberry.ID) -> t.DeletePayload:
+        return await info.context.cairn.bank.delete_edge(checked_id("id", id))  # type: ignore[return-value]
+
+    @strawberry.mutation
+    async def record_lesson(self, info: t.Asked, input: LessonInput) -> t.Lesson:
+        checks = Checks()
+        draft = input.draft(checks, "input")
+        checks.done()
+        return await info.context.cairn.bank.record_lesson(draft)  # type: ignore[return-value]
+
+    @strawberry.mutation
+    async def update_lesson(self, info: t.Asked, rb_id: strawberry.ID, patch: LessonPatch) -> t.Lesson:
+        return await info.context.cairn.bank.update_lesson(checked_rb_id(rb_id), given(patch))  # type: ignore[return-value]
+
+    @strawberry.mutation
+    async def delete_lesson(self, info: t.Asked, rb_id: strawberry.ID) -> t.DeletePayload:
+        return await info.context.cairn.bank.delete_lesson(checked_rb_id(rb_id))  # type: ignore[return-value]
+
+    @strawberry.mutation(description="Sets both sides: link_nodes and reasoning_pointer_ids.")
+    async def link_lesson(self, info: t.Asked, rb_id: strawberry.ID, node_ids: list[strawberry.ID]) -> t.Lesson:
+        return await info.context.cairn.bank.link_lesson(checked_rb_id(rb_id), node_ids)  # type: ignore[return-value]
+
+    @strawberry.mutation
+    async def unlink_lesson(self, info: t.Asked, rb_id: strawberry.ID, node_ids: list[strawberry.ID]) -> t.Lesson:
+        return await info.context.cairn.bank.unlink_lesson(checked_rb_id(rb_id), node_ids)  # type: ignore[return-value]
+
+    @strawberry.mutation(
+        description="Mends every disagreement of the two stores. dryRun: only counts them, as `integrity` does."
+    )
+    async def repair(self, info: t.Asked, dry_run: bool = True) -> t.IntegrityReport:
+        sync = info.context.cairn.sync
+        return await (sync.compare() if dry_run else sync.repair())  # type: ignore[return-value]
+
+
+def version() -> str:
+    try:
+        return importlib.metadata.version("cairn")
+    except importlib.metadata.PackageNotFoundError:  # run from a checkout, as `make run` does
+        project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))
+        return str(project["project"]["version"])
+
+
+schema = strawberry.Schema(
+    query=Query,
+    mutation=Mutation,
+    types=(*t.MEMORY_TYPES, JSON),
+    config=StrawberryConfig(scalar_map={datetime: t.DateTime, date: t.Date}),
+    extensions=[
+        lambda: MaxTokensLimiter(max_token_count=MOST_TOKENS),
+        lambda: AddValidationRules([DepthRule]),
+        lambda: ParserCache(maxsize=256),
+        lambda: ValidationCache(maxsize=256),
+    ],
+)

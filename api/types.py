@@ -1,0 +1,351 @@
+"""The GraphQL types. Resolvers return the model's frozen values; these classes say which of their attributes are seen.
+
+`self` in a resolver is such a value, which is why it has every attribute that a class below declares.
+"""
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+import strawberry
+from strawberry.types import Info
+
+import graph.model
+from api.context import Context
+from api.loaders import EdgesWanted
+from bank.model import LessonStatus, Outcome, Scope
+from graph.checks import Checks
+from graph.model import Direction, EdgeBand, MemoryType
+
+# Registers the model's enums with strawberry; they are used under their own names.
+strawberry.enum(MemoryType)
+strawberry.enum(Direction)
+strawberry.enum(
+    EdgeBand,
+    description="CORE: weight 0.8 and up. BRIDGE: 0.5 and up. TOPICAL: below. No weight is without a band.",
+)
+strawberry.enum(Outcome)
+strawberry.enum(
+    Scope, description="Whom a lesson is for: its own namespace, every namespace of the same team, the whole tenant."
+)
+strawberry.enum(LessonStatus)
+
+Asked = Info[Context, None]
+MOST_PER_PAGE = 500
+
+
+def parse_moment(text: Any) -> datetime:
+    """RFC 3339 with an offset."""
+    if not isinstance(text, str):
+        raise ValueError("a time is a string, like 2025-01-31T09:00:00Z")
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no time; write it like 2025-01-31T09:00:00Z") from None
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no offset; write it like 2025-01-31T09:00:00Z or …+02:00")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{text!r} is outside the years 1 to 9999") from None
+
+
+def parse_day(text: Any) -> date:
+    try:
+        return date.fromisoformat(text)
+    except (ValueError, TypeError):
+        raise ValueError(f"{text!r} is no day; write it like 2025-01-31") from None
+
+
+DateTime = strawberry.scalar(
+    name="DateTime",
+    description="RFC 3339 with an offset.",
+    serialize=lambda moment: moment.isoformat(),
+    parse_value=parse_moment,
+)
+Date = strawberry.scalar(
+    name="Date", description="YYYY-MM-DD.", serialize=lambda day: day.isoformat(), parse_value=parse_day
+)
+
+
+def page_arguments(first: int) -> None:
+    checks = Checks()
+    checks.between("first", first, 1, MOST_PER_PAGE)
+    checks.done()
+
+
+@strawberry.type
+class PageInfo:
+    has_next_page: bool
+    end_cursor: str | None
+
+
+@strawberry.interface
+class Memory:
+    id: strawberry.ID = strawberry.field(description="N1001: unique over all six types within a tenant.")
+    type: MemoryType
+    conv_id: str = strawberry.field(description="The conversation it belongs to.")
+    text: str = strawberry.field(description="What an agent reads.")
+    tags: list[str]
+    ingestion_time: datetime
+    update_time: datetime = strawberry.field(description="When its content last changed.")
+    embedding_id: str = strawberry.field(description="emb_N1001: the row in the vector store.")
+    reasoning_pointer_ids: list[strawberry.ID] = strawberry.field(description="The lessons this memory points at.")
+
+    @strawberry.field(description="reasoningPointerIds, resolved: the join.")
+    async def lessons(self, info: Asked) -> list["Lesson"]:
+        found = await info.context.loaders.lessons.load_many([int(one) for one in self.reasoning_pointer_ids])
+        return [lesson for lesson in found if lesson is not None]
+
+    @strawberry.field(description="Strongest first.")
+    async def edges(
+        self,
+        info: Asked,
+        direction: Direction = Direction.BOTH,
+        min_weight: float = 0,
+        tags: list[str] | None = None,
+        first: int = 20,
+        after: str | None = None,
+    ) -> "EdgePage":
+        page_arguments(first)
+        wanted = EdgesWanted(self.id, direction, min_weight, tuple(tags or ()), first, after)
+        return await info.context.loaders.edges.load(wanted)  # type: ignore[no-any-return]
+
+
+@strawberry.type
+class UserRequest(Memory):
+    user_role: str | None
+    user_id: str | None
+
+    @classmethod
+    def is_type_of(cls, value: Any, _: Any) -> bool:
+        return isinstance(value, graph.model.UserRequest)
+
+
+@strawberry.type
+class UserPreference(Memory):
+    preference_type: str | None
+
+    @classmethod
+    def is_type_of(cls, value: Any, _: Any) -> bool:
+        return isinstance(value, graph.model.UserPreference)
+
+
+@strawberry.type
+class AgentAnswer(Memory):
+    analysis_types: list[str]
+    metrics: list[str]
+
+    @classmethod
+    def is_type_of(cls, value: Any, _: Any) -> bool:
+        return isinstance(value, graph.model.AgentAnswer)
+
+
+@strawberry.type
+class AgentAction(Memory):
+    status: str | None
+    parameter_field: str | None = strawberry.field(description="The exact SQL, API request or parameters.")
+
+    @classmethod
+    def is_type_of(cls, value: Any, _: Any) -> bool:
+        return isinstance(value, graph.model.AgentAction)
+
+
+@strawberry.type
+class Event(Memory):
+    source_type: str | None
+    start_date: date | None
+    end_date: date | None
+
+    @classmethod
+    def is_type_of(cls, value: Any, _: Any) -> bool:
+        return isinstance(value, graph.model.Event)
+
+
+@strawberry.type
+class DataSource(Memory):
+    source_type: str | None
+    doc_pointer: str | None
+    relevant_parts: str | None
+
+    @classmethod
+    def is_type_of(cls, value: Any, _: Any) -> bool:
+        return isinstance(value, graph.model.DataSource)
+
+
+MEMORY_TYPES = (UserRequest, UserPreference, AgentAnswer, AgentAction, Event, DataSource)
+
+
+@strawberry.type
+class Edge:
+    id: strawberry.ID = strawberry.field(description="E3001: unique within a tenant.")
+    text: str = strawberry.field(description="The sentence that says why the two belong together: the edge's meaning.")
+    weight: float = strawberry.field(description="0 to 1.")
+    band: EdgeBand
+    tags: list[str]
+    created_time: datetime
+
+    @strawberry.field
+    async def source(self, info: Asked) -> Memory:
+        return await info.context.loaders.memories.load(_ends(self).source)  # type: ignore[no-any-return]
+
+    @strawberry.field
+    async def target(self, info: Asked) -> Memory:
+        return await info.context.loaders.memories.load(_ends(self).target)  # type: ignore[no-any-return]
+
+
+def _ends(edge: Any) -> graph.model.Edge:
+    """The model's edge has the ids where the GraphQL type has the memories."""
+    assert isinstance(edge, graph.model.Edge)
+    return edge
+
+
+def page_info(root: Any) -> PageInfo:
+    return PageInfo(has_next_page=root.has_next_page, end_cursor=root.end_cursor)
+
+
+@strawberry.type
+class MemoryPage:
+    nodes: list[Memory]
+    page_info: PageInfo = strawberry.field(resolver=page_info)
+
+
+@strawberry.type
+class EdgePage:
+    nodes: list[Edge]
+    page_info: PageInfo = strawberry.field(resolver=page_info)
+
+
+@strawberry.type
+class LessonPage:
+    nodes: list["Lesson"]
+    page_info: PageInfo = strawberry.field(resolver=page_info)
+
+
+@strawberry.type(description="A conversation's memories, oldest first, and the edges among them.")
+class Conversation:
+    conv_id: str
+    memories: list[Memory]
+    edges: list[Edge]
+
+
+@strawberry.type
+class Lesson:
+    rb_id: strawberry.ID = strawberry.field(
+        description="INT64 in the stores, a string here: JSON numbers lose digits past 2^53."
+    )
+    title: str = strawberry.field(description="A short name; the first words of keyLesson where the writer gave none.")
+    key_lesson: str
+    context_to_prefer: str = strawberry.field(description="When the lesson applies.")
+    tags: list[str]
+    link_nodes: list[strawberry.ID]
+    lost_sources: list[strawberry.ID] = strawberry.field(
+        description="The memories it was learnt from that have been deleted since."
+    )
+    outcome: Outcome = strawberry.field(description="A pattern to follow, or one to avoid.")
+    namespace: str = strawberry.field(description="team/project; a name without a slash is a team of its own.")
+    scope: Scope
+    status: LessonStatus
+    confidence: float = strawberry.field(description="0 to 1, computed from its signals.")
+    usage_count: int
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    last_used_at: datetime | None
+
+    @strawberry.field(description="linkNodes, resolved: the memories it was learnt from.")
+    async def sources(self, info: Asked) -> list[Memory]:
+        found = await info.context.loaders.memories.load_many([str(one) for one in self.link_nodes])
+        return [memory for memory in found if memory is not None]
+
+
+@strawberry.type(
+    description="The first step, the seed, has no edge. `forward` is false where the edge was walked against its direction."
+)
+class PathStep:
+    memory: Memory
+    edge: Edge | None
+    forward: bool
+    energy: float
+
+
+@strawberry.type(description="text reads as prose: (memory) -[why]-> (memory).")
+class MemoryPath:
+    score: float
+    steps: list[PathStep]
+    text: str
+
+
+@strawberry.type
+class RecalledMemory:
+    memory: Memory
+    score: float
+    vector_score: float | None
+    bm25_score: float | None = strawberry.field(name="bm25Score")
+    path_score: float | None
+    via: MemoryPath | None
+
+
+@strawberry.type
+class RecalledLesson:
+    lesson: Lesson
+    score: float
+    semantic: float
+    reliability: float
+    recency: float
+    diversity: float
+    via: list[strawberry.ID]
+
+
+@strawberry.type
+class IntegrityReport:
+    nodes: int
+    edges: int
+    lessons: int
+    node_vectors: int
+    lesson_vectors: int
+    dangling_pointers: int = strawberry.field(description="A reasoning pointer with no lesson.")
+    dangling_links: int = strawberry.field(description="A link node with no memory.")
+    one_sided_links: int = strawberry.field(description="A pointer without its link, or a link without its pointer.")
+    missing_vectors: int
+    orphan_vectors: int
+    stale_vectors: int
+    pending: int = strawberry.field(description="Writes acknowledged and not searchable yet.")
+    ok: bool
+
+
+@strawberry.type
+class StoreStatus:
+    name: str
+    engine: str
+    up: bool
+    detail: str | None
+
+
+@strawberry.type
+class Status:
+    version: str
+    ready: bool
+    stores: list[StoreStatus] = strawberry.field(
+        description="Each store: its name, what answers there (name and version), whether it is up."
+    )
+    embedder: str
+    dimensions: int
+    pending: int
+
+
+@strawberry.type
+class RememberPayload:
+    memories: list[Memory]
+    edges: list[Edge]
+    lessons: list[Lesson]
+    created: int
+    updated: int
+    unchanged: int
+
+
+@strawberry.type
+class DeletePayload:
+    id: strawberry.ID
+    deleted: bool
+    edges_removed: int
+    pointers_removed: int

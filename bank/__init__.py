@@ -1,0 +1,1 @@
+"""What was learnt, found by meaning, tied to the graph."""

@@ -1,0 +1,394 @@
+"""The bank: what agents write and ask, over both stores. Writes go to the graph first; the index follows."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from bank.lessons import Lessons, check_lessons, lock_lessons, missing_sources, put_lessons, revise
+from bank.model import Lesson, LessonDraft, first_words
+from bank.sync import Change, Sync
+from graph.checks import (
+    ITEMS,
+    LINKS,
+    Checks,
+    camel,
+    check_edges,
+    check_memories,
+    check_own_fields,
+    check_twins,
+    check_window,
+)
+from graph.errors import BadInput, Conflict, NotFound, Problem
+from graph.ids import mint
+from graph.model import (
+    Edge,
+    EdgeDraft,
+    Event,
+    Memory,
+    MemoryDraft,
+    MemoryType,
+    Value,
+    memory_from_row,
+    own_fields,
+)
+from graph.session import Graph, Transaction
+from graph.store import (
+    Memories,
+    MintedTwice,
+    Written,
+    changed,
+    edge_changes,
+    lock_memories,
+    put_edges,
+    put_memories,
+    with_ids,
+)
+
+
+class RememberCall(Value):
+    """One atomic write."""
+
+    memories: tuple[MemoryDraft, ...] = ()
+    edges: tuple[EdgeDraft, ...] = ()
+    lessons: tuple[LessonDraft, ...] = ()
+    idempotency_key: str | None = None
+
+    def digest(self) -> str:
+        """What the call says, as a short text: the same call has the same."""
+        plain = json.dumps(self.model_dump(mode="json", exclude={"idempotency_key"}), sort_keys=True)
+        return hashlib.sha256(plain.encode()).hexdigest()
+
+
+class Remembered(Value):
+    memories: tuple[Memory, ...]
+    edges: tuple[Edge, ...]
+    lessons: tuple[Lesson, ...]
+    created: int
+    updated: int
+    unchanged: int
+
+
+class Deleted(Value):
+    id: str
+    deleted: bool
+    edges_removed: int = 0
+    pointers_removed: int = 0
+
+
+class Bank:
+    """Every write of the service. Each is one graph transaction; its commit is the acknowledgement."""
+
+    def __init__(self, graph: Graph, sync: Sync) -> None:
+        self._graph = graph
+        self._sync = sync
+        self.memories = Memories(graph)
+        self.lessons = Lessons(graph)
+
+    # ------------------------------------------------------------ remember
+
+    async def remember(self, call: RememberCall) -> Remembered:
+        _check_call(call)
+        while True:
+            try:
+                async with self._sync.writing() as revision:
+                    answer, changes = await self._write_call(call, revision)
+                    await self._sync.index(revision, changes)
+                return answer
+            except MintedTwice:
+                continue
+
+    async def _write_call(self, call: RememberCall, revision: int) -> tuple[Remembered, list[Change]]:
+        memory_drafts, edge_drafts, minted = with_ids(call.memories, call.edges)
+        minted_lessons = {place: mint() for place, draft in enumerate(call.lessons) if draft.rb_id is None}
+        lesson_drafts = [
+            draft.model_copy(update={"rb_id": minted_lessons[place]}) if place in minted_lessons else draft
+            for place, draft in enumerate(call.lessons)
+        ]
+        named = {end for edge in edge_drafts for end in (edge.source, edge.target)}
+        named |= {node for lesson in lesson_drafts for node in lesson.link_nodes}
+
+        async def work(tx: Transaction) -> tuple[Remembered, list[Change]]:
+            now = datetime.now(UTC)
+            if call.idempotency_key is not None:
+                (kept,) = await tx.run("claim_key", key=call.idempotency_key, body=call.digest())
+                if kept["body"] != call.digest():
+                    raise Conflict(
+                        f"idempotencyKey {call.idempotency_key!r} was used for another call. "
+                        "Send the same body with it, or take a new key.",
+                        [Problem("idempotencyKey", "was used for another call")],
+                    )
+                if kept["answer"] is not None:
+                    return await self._answer_again(kept["answer"]), []
+            written_rows, known_rows = await lock_memories(tx, memory_drafts, named)
+            lesson_rows = await lock_lessons(tx, [draft.rb_id for draft in lesson_drafts if draft.rb_id])
+            if any(row["type"] is not None and key in minted for key, row in written_rows.items()) or any(
+                "version" in lesson_rows[rb_id]["properties"] for rb_id in minted_lessons.values()
+            ):
+                raise MintedTwice
+            there = set(written_rows) | set(known_rows)
+            problems = [
+                Problem(f"edges[{place}].{end}", f"no memory has the id {name}")
+                for place, draft in enumerate(edge_drafts)
+                for end, name in (("source", draft.source), ("target", draft.target))
+                if name not in there
+            ]
+            problems += missing_sources(lesson_drafts, there)
+            memories, memory_log, wrong_types = await put_memories(
+                tx, self._graph.tenant, memory_drafts, written_rows, now, revision
+            )
+            problems += wrong_types
+            if problems:
+                raise BadInput.of(problems)
+            edges, edge_log, wrong_ends = await put_edges(tx, edge_drafts, minted, now)
+            if wrong_ends:
+                raise BadInput.of(wrong_ends)
+            lessons, lesson_log, pointers = await put_lessons(tx, lesson_drafts, lesson_rows, now, revision)
+            for memory_id, rb_ids in pointers.items():
+                if memory_id in memories:
+                    old = memories[memory_id]
+                    kept_ids = tuple(x for x in old.reasoning_pointer_ids if x not in rb_ids)
+                    memories[memory_id] = old.model_copy(update={"reasoning_pointer_ids": (*kept_ids, *rb_ids)})
+            log = [*memory_log.values(), *edge_log.values(), *lesson_log.values()]
+            answer = Remembered(
+                memories=tuple(memories[draft.id] for draft in memory_drafts if draft.id),
+                edges=tuple(edges[draft.id] for draft in edge_drafts if draft.id),
+                lessons=tuple(lessons[draft.rb_id] for draft in lesson_drafts if draft.rb_id),
+                created=sum(one.created for one in log),
+                updated=sum(one.changed and not one.created for one in log),
+                unchanged=sum(not one.changed for one in log),
+            )
+            if call.idempotency_key is not None:
+                await tx.run("keep_answer", key=call.idempotency_key, answer=_kept(answer))
+            return answer, [*_changes(memories, memory_log), *_changes(lessons, lesson_log)]
+
+        return await self._graph.write(work)
+
+    async def _answer_again(self, kept: str) -> Remembered:
+        """What was answered under an idempotency key; what has been deleted since stays deleted."""
+        said: dict[str, Any] = json.loads(kept)
+        memories = await self.memories.by_id(said["memories"])
+        edges = await self.memories.edges_by_id(said["edges"])
+        lessons = await self.lessons.by_id(said["lessons"])
+        return Remembered(
+            memories=tuple(memories[key] for key in said["memories"] if key in memories),
+            edges=tuple(edges[key] for key in said["edges"] if key in edges),
+            lessons=tuple(lessons[key] for key in said["lessons"] if key in lessons),
+            created=said["created"],
+            updated=said["updated"],
+            unchanged=said["unchanged"],
+        )
+
+    # ------------------------------------------------------------ memories and edges
+
+    async def update_memory(self, memory_id: str, patch: dict[str, Any]) -> Memory:
+        """`patch`: only what is to change; None clears an optional field."""
+        checks = Checks()
+        checks.name("id", memory_id)
+        _check_patch(checks, patch)
+        checks.done()
+
+        async def work(tx: Transaction) -> tuple[Memory, bool]:
+            rows = await tx.run("lock_known_memories", ids=[memory_id])
+            if not rows:
+                raise NotFound.ids("memory", "id", [memory_id])
+            kind, old = MemoryType(rows[0]["type"]), rows[0]["properties"]
+            _check_patch_of_type(kind, memory_id, patch, memory_from_row(rows[0]))
+            wanted = {key: list(value) if isinstance(value, tuple) else value for key, value in patch.items()}
+            changes = changed(old, wanted)
+            if changes:
+                changes |= {
+                    "revision": revision,
+                    "to_index": True,
+                    "update_time": datetime.now(UTC),
+                    "version": old["version"] + 1,
+                }
+                await tx.run("put_memories", rows=[{"id": memory_id, "type": kind.value, "changes": changes}])
+            return memory_from_row({"type": kind.value, "properties": {**old, **changes}}), bool(changes)
+
+        async with self._sync.writing() as revision:
+            memory, has_changed = await self._graph.write(work)
+            await self._sync.index(revision, [Change(memory)] if has_changed else [])
+        return memory
+
+    async def delete_memory(self, memory_id: str) -> Deleted:
+        async with self._sync.writing() as revision:
+            rows = await self._graph.run("delete_memory", id=memory_id, revision=revision)
+            if not rows:
+                return Deleted(id=memory_id, deleted=False)
+            orphaned = [Lesson.from_row(properties) for properties in rows[0]["lessons"]]
+            self._sync.removed()
+            await self._sync.index(revision, [Change(lesson) for lesson in orphaned])
+        return Deleted(id=memory_id, deleted=True, edges_removed=rows[0]["edges"], pointers_removed=len(orphaned))
+
+    async def update_edge(
+        self, edge_id: str, text: str | None, weight: float | None, tags: Sequence[str] | None
+    ) -> Edge:
+        checks = Checks()
+        checks.name("id", edge_id)
+        if text is not None:
+            checks.text("text", text)
+        if weight is not None:
+            checks.share("weight", weight)
+        if tags is not None:
+            checks.names("tags", tags)
+        checks.done()
+        given = {"text": text, "weight": weight, "tags": None if tags is None else list(tags)}
+        wanted = {key: value for key, value in given.items() if value is not None}
+
+        async def work(tx: Transaction) -> Edge:
+            rows = await tx.run("lock_edges", ids=[edge_id])
+            if not rows:
+                raise NotFound.ids("edge", "id", [edge_id])
+            changes = edge_changes(rows[0]["properties"], wanted)
+            if changes:
+                await tx.run("change_edges", rows=[{"id": edge_id, "changes": changes}])
+            return Edge.from_row(
+                {"source": rows[0]["source"], "target": rows[0]["target"], **rows[0]["properties"], **changes}
+            )
+
+        return await self._graph.write(work)
+
+    async def delete_edge(self, edge_id: str) -> Deleted:
+        (row,) = await self._graph.run("delete_edge", id=edge_id)
+        return Deleted(id=edge_id, deleted=row["deleted"] > 0, edges_removed=row["deleted"])
+
+    # ------------------------------------------------------------ lessons
+
+    async def record_lesson(self, draft: LessonDraft) -> Lesson:
+        checks = Checks()
+        check_lessons(checks, [draft], "input")
+        checks.done()
+        (lesson,) = (await self.remember(RememberCall(lessons=(draft,)))).lessons
+        return lesson
+
+    async def update_lesson(self, rb_id: int, patch: dict[str, Any]) -> Lesson:
+        checks = Checks()
+        for key in ("title", "key_lesson", "context_to_prefer"):
+            if key in patch:
+                checks.text(camel(key), patch[key])
+        for key in ("tags", "outcome", "status"):
+            if key in patch and patch[key] is None:
+                checks.add(camel(key), "cannot be null; leave it out to keep it as it is")
+        if patch.get("tags") is not None:
+            checks.names("tags", patch["tags"])
+        checks.done()
+
+        async def work(tx: Transaction) -> tuple[Lesson, bool]:
+            row = await _lock_lesson(tx, rb_id)
+            wanted = {key: list(value) if isinstance(value, tuple) else value for key, value in patch.items()}
+            if "key_lesson" in patch and "title" not in patch:
+                old = row["properties"]
+                wanted |= first_title(old["title"], old["key_lesson"], patch["key_lesson"])
+            return await revise(tx, row, wanted, datetime.now(UTC), revision)
+
+        async with self._sync.writing() as revision:
+            lesson, has_changed = await self._graph.write(work)
+            await self._sync.index(revision, [Change(lesson)] if has_changed else [])
+        return lesson
+
+    async def delete_lesson(self, rb_id: int) -> Deleted:
+        rows = await self._graph.run("delete_lesson", rb_id=rb_id)
+        if not rows:
+            return Deleted(id=str(rb_id), deleted=False)
+        self._sync.removed()
+        return Deleted(id=str(rb_id), deleted=True, pointers_removed=rows[0]["pointers"])
+
+    async def link_lesson(self, rb_id: int, node_ids: Sequence[str]) -> Lesson:
+        return await self._relink(rb_id, node_ids, lambda old: [*old, *(x for x in node_ids if x not in old)])
+
+    async def unlink_lesson(self, rb_id: int, node_ids: Sequence[str]) -> Lesson:
+        return await self._relink(rb_id, node_ids, lambda old: [x for x in old if x not in node_ids])
+
+    async def _relink(self, rb_id: int, node_ids: Sequence[str], change: Any) -> Lesson:
+        checks = Checks()
+        checks.names("nodeIds", node_ids, most=LINKS, limit=256)
+        checks.done()
+
+        async def work(tx: Transaction) -> tuple[Lesson, bool]:
+            found = {row["id"] for row in await tx.run("lock_known_memories", ids=sorted(set(node_ids)))}
+            if missing := [node for node in dict.fromkeys(node_ids) if node not in found]:
+                raise NotFound.ids("memory", "nodeIds", missing)
+            row = await _lock_lesson(tx, rb_id)
+            nodes = list(dict.fromkeys(change(row["properties"]["link_nodes"])))
+            if len(nodes) > LINKS:
+                raise BadInput.of(
+                    [Problem("nodeIds", f"the lesson would have {len(nodes):,} sources; {LINKS:,} at most")]
+                )
+            return await revise(tx, row, {"link_nodes": nodes}, datetime.now(UTC), revision)
+
+        async with self._sync.writing() as revision:
+            lesson, has_changed = await self._graph.write(work)
+            await self._sync.index(revision, [Change(lesson)] if has_changed else [])
+        return lesson
+
+
+# ---------------------------------------------------------------- the parts of a write
+
+
+def _check_call(call: RememberCall) -> None:
+    checks = Checks()
+    items = len(call.memories) + len(call.edges) + len(call.lessons)
+    if items > ITEMS:
+        checks.add("input", f"has {items:,} items; at most {ITEMS:,} fit into one call: send several")
+        checks.done()
+    if call.idempotency_key is not None:
+        checks.name("idempotencyKey", call.idempotency_key)
+    check_memories(checks, call.memories)
+    check_edges(checks, call.edges)
+    check_lessons(checks, call.lessons)
+    check_twins(checks, "memories", ((draft.id, draft) for draft in call.memories))
+    check_twins(checks, "edges", ((draft.id, draft) for draft in call.edges))
+    check_twins(checks, "lessons", ((str(d.rb_id) if d.rb_id else None, d) for d in call.lessons))
+    checks.done()
+
+
+def _check_patch(checks: Checks, patch: dict[str, Any]) -> None:
+    if "text" in patch:
+        checks.text("patch.text", patch["text"])
+    for key in ("tags", "analysis_types", "metrics"):
+        if key in patch and patch[key] is None:
+            checks.add(f"patch.{camel(key)}", "cannot be null; [] empties it")
+    if patch.get("tags") is not None:
+        checks.names("patch.tags", patch["tags"])
+    check_own_fields(checks, "patch", {key: value for key, value in patch.items() if key not in ("text", "tags")})
+
+
+def _check_patch_of_type(kind: MemoryType, memory_id: str, patch: dict[str, Any], old: Memory) -> None:
+    checks = Checks()
+    for key in patch:
+        if key not in ("text", "tags") and key not in own_fields(kind):
+            checks.add(f"patch.{camel(key)}", f"{memory_id} is a {kind.value}, which has no such field")
+    if isinstance(old, Event):
+        check_window(checks, "patch", patch.get("start_date", old.start_date), patch.get("end_date", old.end_date))
+    checks.done()
+
+
+def first_title(old_title: str, old_lesson: str, new_lesson: str) -> dict[str, str]:
+    """A title that was made of the lesson's first words follows the lesson; one that was given stays."""
+    return {"title": first_words(new_lesson)} if old_title == first_words(old_lesson) else {}
+
+
+async def _lock_lesson(tx: Transaction, rb_id: int) -> dict[str, Any]:
+    rows = await tx.run("lock_known_lessons", ids=[rb_id])
+    if not rows:
+        raise NotFound.ids("lesson", "rbId", [str(rb_id)])
+    return rows[0]
+
+
+def _changes(records: dict[Any, Any], log: dict[Any, Written]) -> list[Change]:
+    return [Change(records[key], one.fresh) for key, one in log.items() if one.changed]
+
+
+def _kept(answer: Remembered) -> str:
+    return json.dumps(
+        {
+            "memories": [memory.id for memory in answer.memories],
+            "edges": [edge.id for edge in answer.edges],
+            "lessons": [lesson.rb_id for lesson in answer.lessons],
+            "created": answer.created,
+            "updated": answer.updated,
+            "unchanged": answer.unchanged,
+        }
+    )

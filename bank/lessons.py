@@ -1,0 +1,186 @@
+"""Lessons in the graph: recorded, revised, linked, parted, deleted; read by id, by page, by the memory they came from.
+
+A link is three things that are written in one transaction, with the memory and the lesson locked: the memory's
+`reasoning_pointer_ids`, the lesson's `link_nodes`, and LEARNED_FROM between them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from bank.model import Lesson, LessonDraft, LessonFilter, LessonStatus, first_words
+from graph.checks import LINKS, Checks
+from graph.errors import Problem
+from graph.model import Page
+from graph.paging import decode_cursor, encode_cursor
+from graph.session import Graph, Row, Transaction
+from graph.store import Written, changed
+
+FIRST_CONFIDENCE = 0.8  # of a lesson that was recorded by hand
+LARGEST_ID = 2**63 - 1
+
+
+def check_lessons(checks: Checks, drafts: Sequence[LessonDraft], field: str = "lessons[{}]") -> None:
+    for place, draft in enumerate(drafts):
+        here = field.format(place)
+        if draft.title is not None:
+            checks.text(f"{here}.title", draft.title, 1_024)
+        checks.text(f"{here}.keyLesson", draft.key_lesson)
+        checks.text(f"{here}.contextToPrefer", draft.context_to_prefer)
+        checks.names(f"{here}.tags", draft.tags)
+        checks.names(f"{here}.linkNodes", draft.link_nodes, most=LINKS, limit=256)
+        check_namespace(checks, f"{here}.namespace", draft.namespace)
+
+
+def check_namespace(checks: Checks, field: str, namespace: str) -> None:
+    checks.name(field, namespace)
+    if any(not part.strip() for part in namespace.split("/")):
+        checks.add(field, f"{namespace!r} has an empty part; write team/project, or a team alone")
+
+
+def parse_rb_id(checks: Checks, field: str, text: str) -> int:
+    """An rb_id from its text; 0, with a problem noted, where it is none."""
+    if text.isascii() and text.isdigit() and text == str(int(text or 0)) and 0 < int(text) <= LARGEST_ID:
+        return int(text)
+    checks.add(field, f"{text!r} is no lesson id: a whole number from 1 to {LARGEST_ID}")
+    return 0
+
+
+# ---------------------------------------------------------------- writing, inside a transaction
+
+
+async def lock_lessons(tx: Transaction, ids: Iterable[int]) -> dict[int, Row]:
+    """Locks lessons, made if they are new."""
+    wanted = sorted(set(ids))
+    return {row["rb_id"]: row for row in await tx.run("lock_lessons", ids=wanted)} if wanted else {}
+
+
+async def put_lessons(
+    tx: Transaction, drafts: Sequence[LessonDraft], locked: Mapping[int, Row], now: datetime, revision: int
+) -> tuple[dict[int, Lesson], dict[int, Written], dict[str, list[int]]]:
+    """Writes what has changed, links too. The drafts carry ids; their sources are locked and known to exist.
+    Also returns the pointers of every memory whose pointers have changed."""
+    lessons: dict[int, Lesson] = {}
+    written: dict[int, Written] = {}
+    rows: list[dict[str, Any]] = []
+    added: list[Any] = []
+    parted: list[Any] = []
+    for draft in drafts:
+        assert draft.rb_id is not None
+        if draft.rb_id in lessons:
+            continue
+        old = locked[draft.rb_id]["properties"]
+        created = "version" not in old
+        wanted: dict[str, Any] = {
+            "title": draft.title or first_words(draft.key_lesson),
+            "key_lesson": draft.key_lesson,
+            "context_to_prefer": draft.context_to_prefer,
+            "tags": list(draft.tags),
+            "link_nodes": list(draft.link_nodes),
+            "outcome": draft.outcome.value,
+            "namespace": draft.namespace,
+            "scope": draft.scope.value,
+        }
+        if created:
+            wanted |= {
+                "status": LessonStatus.ACTIVE.value,
+                "confidence": FIRST_CONFIDENCE,
+                "usage_count": 0,
+                "version": 1,
+                "created_at": now,
+                "updated_at": now,
+            }
+        changes = _revised(old, wanted, now, revision)
+        if changes:
+            rows.append({"rb_id": draft.rb_id, "changes": changes})
+        before, after = set(old.get("link_nodes", [])), set(draft.link_nodes)
+        added += [[draft.rb_id, node] for node in draft.link_nodes if node not in before]
+        parted += [[draft.rb_id, node] for node in old.get("link_nodes", []) if node not in after]
+        lessons[draft.rb_id] = Lesson.from_row({**old, **changes})
+        written[draft.rb_id] = Written(created, bool(changes), fresh=created and not locked[draft.rb_id]["removal"])
+    await _write(tx, rows, added, parted)
+    pointers: dict[str, list[int]] = {}
+    for rb_id, node in added:
+        pointers.setdefault(node, []).append(rb_id)
+    return lessons, written, pointers
+
+
+async def revise(
+    tx: Transaction, row: Row, wanted: dict[str, Any], now: datetime, revision: int
+) -> tuple[Lesson, bool]:
+    """Changes one lesson that is locked; `wanted` may hold link_nodes. Returns it, and whether anything changed."""
+    old = row["properties"]
+    changes = _revised(old, wanted, now, revision)
+    before = old["link_nodes"]
+    after = wanted.get("link_nodes", before)
+    await _write(
+        tx,
+        [{"rb_id": row["rb_id"], "changes": changes}] if changes else [],
+        [[row["rb_id"], node] for node in after if node not in before],
+        [[row["rb_id"], node] for node in before if node not in after],
+    )
+    return Lesson.from_row({**old, **changes}), bool(changes)
+
+
+def _revised(old: Mapping[str, Any], wanted: dict[str, Any], now: datetime, revision: int) -> dict[str, Any]:
+    if "link_nodes" in wanted and old.get("lost_sources"):
+        # A source that was lost and is there again is no longer lost.
+        wanted = {**wanted, "lost_sources": [x for x in old["lost_sources"] if x not in wanted["link_nodes"]]}
+    changes = changed(old, wanted)
+    if changes:
+        changes |= {"revision": revision, "to_index": True, "updated_at": now, "version": old.get("version", 0) + 1}
+    return changes
+
+
+async def _write(tx: Transaction, rows: list[dict[str, Any]], added: list[Any], parted: list[Any]) -> None:
+    if rows:
+        await tx.run("put_lessons", rows=rows)
+    if parted:
+        await tx.run("remove_links", pairs=parted)
+    if added:
+        await tx.run("add_links", pairs=added)
+
+
+def missing_sources(drafts: Sequence[LessonDraft], known: set[str]) -> list[Problem]:
+    return [
+        Problem(f"lessons[{place}].linkNodes", f"no memory has the id {node}")
+        for place, draft in enumerate(drafts)
+        for node in draft.link_nodes
+        if node not in known
+    ]
+
+
+# ---------------------------------------------------------------- reading
+
+
+class Lessons:
+    """Reads a tenant's lessons; one query for many."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def by_id(self, ids: Iterable[int]) -> dict[int, Lesson]:
+        wanted = list(dict.fromkeys(ids))
+        rows = await self._graph.read("lessons_by_id", ids=wanted) if wanted else []
+        return {row["properties"]["rb_id"]: Lesson.from_row(row["properties"]) for row in rows}
+
+    async def page(self, filter: LessonFilter, first: int, after: str | None) -> Page[Lesson]:
+        """Newest id first."""
+        before = decode_cursor(after, int)[0] if after else None
+        parameters = {
+            "tags": list(filter.tags),
+            "outcome": filter.outcome,
+            "namespace": filter.namespace,
+            "scope": filter.scope,
+            "status": filter.status,
+            "min_confidence": filter.min_confidence,
+            "before": before,
+            "limit": first + 1,
+        }
+        if filter.linked_to is None:
+            rows = await self._graph.read("lessons_page", **parameters)
+        else:
+            rows = await self._graph.read("lessons_page_of_memory", linked_to=filter.linked_to, **parameters)
+        nodes = tuple(Lesson.from_row(row["properties"]) for row in rows[:first])
+        cursor = encode_cursor(nodes[-1].rb_id) if nodes else None
+        return Page[Lesson](nodes=nodes, has_next_page=len(rows) > first, end_cursor=cursor)

@@ -1,0 +1,116 @@
+"""Frozen values of the bank: lessons, what is asked of them, and what a search finds."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from graph.model import Memory, Value
+
+
+class Outcome(StrEnum):
+    SUCCESS = "SUCCESS"
+    FAILURE = "FAILURE"
+
+
+class Scope(StrEnum):
+    PROJECT = "PROJECT"
+    TEAM = "TEAM"
+    ORG = "ORG"
+
+
+class LessonStatus(StrEnum):
+    ACTIVE = "ACTIVE"
+    QUARANTINED = "QUARANTINED"
+    RETIRED = "RETIRED"
+
+
+def team_of(namespace: str) -> str:
+    """`team/project`; a name without a slash is a team of its own."""
+    return namespace.split("/", 1)[0]
+
+
+class Lesson(Value):
+    """What was learnt, when it applies, and the memories it was learnt from (`lost_sources`: those deleted since)."""
+
+    rb_id: int
+    title: str
+    key_lesson: str
+    context_to_prefer: str
+    tags: tuple[str, ...] = ()
+    link_nodes: tuple[str, ...] = ()
+    lost_sources: tuple[str, ...] = ()
+    outcome: str = Outcome.SUCCESS
+    namespace: str = "default"
+    scope: str = Scope.PROJECT
+    status: str = LessonStatus.ACTIVE
+    confidence: float = 0.8
+    usage_count: int = 0
+    version: int = 1
+    revision: int = 0
+    created_at: datetime
+    updated_at: datetime
+    last_used_at: datetime | None = None
+
+
+class LessonDraft(Value):
+    """A lesson as a writer gives it: no id means a new one, no title means the first words of the lesson."""
+
+    rb_id: int | None = None
+    title: str | None = None
+    key_lesson: str
+    context_to_prefer: str
+    tags: tuple[str, ...] = ()
+    link_nodes: tuple[str, ...] = ()
+    outcome: Outcome = Outcome.SUCCESS
+    namespace: str = "default"
+    scope: Scope = Scope.PROJECT
+
+
+class LessonFilter(Value):
+    tags: tuple[str, ...] = ()
+    linked_to: str | None = None
+    outcome: Outcome | None = None
+    namespace: str | None = None
+    scope: Scope | None = None
+    status: LessonStatus | None = None
+    min_confidence: float = 0.0
+
+
+class LessonQuery(Value):
+    """What a search for lessons asks. `namespace` None: every namespace of the tenant, all alike."""
+
+    query: str
+    tags: tuple[str, ...] = ()
+    namespace: str | None = None
+    scope: Scope | None = None
+    outcome: Outcome | None = None
+    min_confidence: float = 0.0
+    limit: int = 5
+
+
+class FoundMemory(Value):
+    """A memory that a search found, and why: its similarity by meaning and by words (None: not found that way)."""
+
+    memory: Memory
+    score: float
+    vector_score: float | None = None
+    bm25_score: float | None = None
+
+
+class FoundLesson(Value):
+    """A lesson that a search found, with the four factors that its score is made of."""
+
+    lesson: Lesson
+    score: float
+    semantic: float
+    reliability: float
+    recency: float
+    diversity: float
+    via: tuple[str, ...] = ()
+
+
+def first_words(text: str, most: int = 60) -> str:
+    """A short name for a text: its first words."""
+    line = " ".join(text.split())
+    if len(line) <= most:
+        return line
+    return line[: most + 1].rsplit(" ", 1)[0].rstrip(",;:.")[:most] + " …"

@@ -1,0 +1,389 @@
+"""The only importer of `pymilvus`: the two collections, their rows, and the searches by meaning and by words."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import grpc
+import numpy as np
+import numpy.typing as npt
+from pymilvus import AsyncMilvusClient, DataType, Function, FunctionType, MilvusException
+
+from bank.model import Lesson, LessonQuery, LessonStatus, Scope, team_of
+from graph.errors import SetupError, Unavailable
+from graph.model import Event, Memory, MemoryFilter
+
+MEMORIES = "graphembeddings"
+LESSONS = "reasoningbank"
+KEYS = {MEMORIES: "embedding_id", LESSONS: "rb_id"}
+
+SECONDS = 5.0  # a call that takes longer counts as "Milvus is away"
+PAGE = 1_000
+_NEVER_STARTS, _NEVER_ENDS = 2**31, -1  # the window of a memory that has none: it overlaps nothing
+_EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+T = TypeVar("T")
+Vector = npt.NDArray[np.float32]
+
+logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # what goes wrong is reported by us, once
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A row that a search found: whose it is (a memory's id, a lesson's rb_id), in which revision, how close."""
+
+    key: Any
+    revision: int
+    score: float
+    vector: Vector | None = None
+
+
+class Vectors:
+    """The index. Everything in it can be made again from the graph."""
+
+    def __init__(self, client: AsyncMilvusClient, tenant: str, embedder: str, dimensions: int, engine: str) -> None:
+        self._client = client
+        self._tenant = tenant
+        self._embedder = embedder
+        self._dimensions = dimensions
+        self.engine = engine
+
+    # ------------------------------------------------------------ collections
+
+    async def open(self) -> None:
+        """Makes the collections that are missing; refuses those that another embedder has filled."""
+        for name in KEYS:
+            if not await self._call(self._client.has_collection(name)):
+                await self._create(name)
+                continue
+            described = await self._call(self._client.describe_collection(name))
+            stored = _embedder_of(described.get("description", ""))
+            if stored != (self._embedder, self._dimensions):
+                raise SetupError(
+                    f"The index was made with the embedder {stored[0]} ({stored[1]} dimensions); this service is set to "
+                    f"{self._embedder} ({self._dimensions}). Set CAIRN_EMBEDDER back, or stop the service and run "
+                    "`make reembed` to index everything anew."
+                )
+            await self._call(self._client.load_collection(name))
+
+    async def rebuild(self) -> None:
+        """Drops both collections and makes them anew, empty."""
+        for name in KEYS:
+            if await self._call(self._client.has_collection(name)):
+                await self._call(self._client.drop_collection(name, timeout=60), 60)
+            await self._create(name)
+
+    async def missing_collections(self) -> list[str]:
+        return [name for name in KEYS if not await self._call(self._client.has_collection(name))]
+
+    async def _create(self, name: str) -> None:
+        description = json.dumps({"embedder": self._embedder, "dimensions": self._dimensions})
+        schema = self._client.create_schema(auto_id=False, enable_dynamic_field=False, description=description)
+        dense: tuple[str, ...]
+        if name == MEMORIES:
+            schema.add_field("embedding_id", DataType.VARCHAR, is_primary=True, max_length=1024)
+            schema.add_field("pointer_to_node", DataType.VARCHAR, max_length=512)
+            words, sparse, dense = "text", "sparse_vector", ("dense_vector",)
+            for field in ("type", "conv_id"):
+                schema.add_field(field, DataType.VARCHAR, max_length=512)
+            for field in ("ingestion_time", "window_start", "window_end"):
+                schema.add_field(field, DataType.INT64)
+        else:
+            schema.add_field("rb_id", DataType.INT64, is_primary=True)
+            schema.add_field("key_lesson", DataType.VARCHAR, max_length=65_535)
+            words, sparse = "context_to_prefer", "context_sparse_vector"
+            dense = ("key_lesson_vector", "context_to_prefer_vector")
+            for field in ("namespace", "team", "scope", "outcome", "status"):
+                schema.add_field(field, DataType.VARCHAR, max_length=512)
+            schema.add_field(
+                "link_nodes", DataType.ARRAY, element_type=DataType.VARCHAR, max_capacity=4_096, max_length=512
+            )
+        schema.add_field(
+            words, DataType.VARCHAR, max_length=65_535, enable_analyzer=True, analyzer_params={"type": "english"}
+        )
+        schema.add_field(sparse, DataType.SPARSE_FLOAT_VECTOR)
+        for field in dense:
+            schema.add_field(field, DataType.FLOAT_VECTOR, dim=self._dimensions)
+        schema.add_field("tags", DataType.ARRAY, element_type=DataType.VARCHAR, max_capacity=4_096, max_length=512)
+        schema.add_field("tenant", DataType.VARCHAR, max_length=512)
+        schema.add_field("version", DataType.INT64)
+        schema.add_field("revision", DataType.INT64)
+        schema.add_function(
+            Function(
+                name=f"{words}_bm25",
+                function_type=FunctionType.BM25,
+                input_field_names=[words],
+                output_field_names=[sparse],
+            )
+        )
+        indexes = self._client.prepare_index_params()
+        for field in dense:
+            indexes.add_index(field, index_type="AUTOINDEX", metric_type="COSINE")
+        indexes.add_index(sparse, index_type="SPARSE_INVERTED_INDEX", metric_type="BM25")
+        await self._call(
+            self._client.create_collection(
+                name, schema=schema, index_params=indexes, consistency_level="Strong", timeout=60
+            ),
+            60,
+        )
+
+    # ------------------------------------------------------------ rows
+
+    async def insert(self, collection: str, rows: list[dict[str, Any]]) -> None:
+        """Adds rows that are not there yet: cheap at any size."""
+        if rows:
+            await self._call(self._client.insert(collection, rows, timeout=30), 30)
+
+    async def upsert(self, collection: str, rows: list[dict[str, Any]]) -> None:
+        """Replaces rows, or adds them."""
+        if rows:
+            await self._call(self._client.upsert(collection, rows, timeout=30), 30)
+
+    async def delete(self, collection: str, keys: Sequence[Any]) -> None:
+        if keys:
+            literals = ", ".join(_literal(key) for key in keys)
+            await self._call(
+                self._client.delete(collection, filter=f"{KEYS[collection]} in [{literals}]", timeout=30), 30
+            )
+
+    async def count(self, collection: str, keys: Sequence[Any] | None = None) -> int:
+        """How many rows there are, of these keys or in all; a key that was inserted twice counts twice."""
+        expression = f"tenant == {_literal(self._tenant)}"
+        if keys is not None:
+            expression += f" and {KEYS[collection]} in [{', '.join(_literal(key) for key in keys)}]"
+        rows = await self._call(self._client.query(collection, filter=expression, output_fields=["count(*)"]))
+        return int(rows[0]["count(*)"])
+
+    async def revisions(self, collection: str) -> AsyncIterator[list[tuple[Any, Any, int]]]:
+        """Every row's primary key, whose it is, and its revision, by pages in the order of the keys."""
+        key = KEYS[collection]
+        owner = "pointer_to_node" if collection == MEMORIES else "rb_id"
+        last: Any = "" if collection == MEMORIES else -1
+        while True:
+            rows = await self._call(
+                self._client.query(
+                    collection,
+                    filter=f"tenant == {_literal(self._tenant)} and {key} > {_literal(last)}",
+                    output_fields=[key, owner, "revision"],
+                    limit=PAGE,
+                    timeout=30,
+                ),
+                30,
+            )
+            if not rows:
+                return
+            yield [(row[key], row[owner], row["revision"]) for row in rows]
+            last = max(row[key] for row in rows)
+
+    async def revisions_of(self, collection: str, keys: Sequence[Any]) -> dict[Any, int]:
+        """The revisions that are indexed, by primary key."""
+        if not keys:
+            return {}
+        key = KEYS[collection]
+        rows = await self._call(
+            self._client.query(
+                collection,
+                filter=f"{key} in [{', '.join(_literal(one) for one in keys)}]",
+                output_fields=[key, "revision"],
+            )
+        )
+        return {row[key]: row["revision"] for row in rows}
+
+    # ------------------------------------------------------------ searches
+
+    async def search_memories(
+        self, vector: Vector, text: str, filter: MemoryFilter, limit: int
+    ) -> tuple[list[Hit], list[Hit]]:
+        """By meaning and by words, at the same time."""
+        expression = self._memory_expression(filter)
+        dense, words = await asyncio.gather(
+            self._search(MEMORIES, "dense_vector", vector, expression, limit),
+            self._search(MEMORIES, "sparse_vector", text, expression, limit),
+        )
+        return dense, words
+
+    async def search_lessons(
+        self, vector: Vector, query: LessonQuery, limit: int
+    ) -> tuple[list[Hit], list[Hit], list[Hit]]:
+        """By the meaning of the lesson, by the meaning of its context, and by the words of its context."""
+        expression = self._lesson_expression(query)
+        by_lesson, by_context, by_words = await asyncio.gather(
+            self._search(LESSONS, "key_lesson_vector", vector, expression, limit, "key_lesson_vector"),
+            self._search(LESSONS, "context_to_prefer_vector", vector, expression, limit, "key_lesson_vector"),
+            self._search(LESSONS, "context_sparse_vector", query.query, expression, limit, "key_lesson_vector"),
+        )
+        return by_lesson, by_context, by_words
+
+    async def _search(
+        self, collection: str, field: str, wanted: Vector | str, expression: str, limit: int, vector_field: str = ""
+    ) -> list[Hit]:
+        owner = "pointer_to_node" if collection == MEMORIES else "rb_id"
+        found = await self._call(
+            self._client.search(
+                collection,
+                data=[wanted if isinstance(wanted, str) else wanted.tolist()],
+                anns_field=field,
+                filter=expression,
+                limit=limit,
+                output_fields=[owner, "revision", *([vector_field] if vector_field else [])],
+                timeout=SECONDS,
+            )
+        )
+        return [
+            Hit(
+                key=hit["entity"][owner],
+                revision=hit["entity"]["revision"],
+                score=float(hit["distance"]),
+                vector=np.asarray(hit["entity"][vector_field], np.float32) if vector_field else None,
+            )
+            for hit in found[0]
+        ]
+
+    def _memory_expression(self, filter: MemoryFilter) -> str:
+        """All of a filter but `textContains`, which the graph answers: it knows upper and lower case of all letters."""
+        parts = [f"tenant == {_literal(self._tenant)}"]
+        if filter.types is not None:
+            parts.append(f"type in [{', '.join(_literal(kind.value) for kind in filter.types)}]")
+        if filter.conv_id is not None:
+            parts.append(f"conv_id == {_literal(filter.conv_id)}")
+        if filter.tags:
+            parts.append(_has_all("tags", filter.tags))
+        if filter.since is not None:
+            parts.append(f"ingestion_time >= {_micros(filter.since)}")
+        if filter.until is not None:
+            parts.append(f"ingestion_time <= {_micros(filter.until)}")
+        if filter.overlaps is not None:
+            parts.append(f"window_end >= {filter.overlaps.start.toordinal()}")
+            parts.append(f"window_start <= {filter.overlaps.end.toordinal()}")
+        return " and ".join(parts)
+
+    def _lesson_expression(self, query: LessonQuery) -> str:
+        parts = [f"tenant == {_literal(self._tenant)}", f"status == {_literal(LessonStatus.ACTIVE.value)}"]
+        if query.tags:
+            parts.append(_has_all("tags", query.tags))
+        if query.outcome is not None:
+            parts.append(f"outcome == {_literal(query.outcome.value)}")
+        if query.scope is not None:
+            parts.append(f"scope == {_literal(query.scope.value)}")
+        if query.namespace is not None:
+            own = f"namespace == {_literal(query.namespace)}"
+            team = f"(scope == {_literal(Scope.TEAM.value)} and team == {_literal(team_of(query.namespace))})"
+            parts.append(f"({own} or {team} or scope == {_literal(Scope.ORG.value)})")
+        return " and ".join(parts)
+
+    # ------------------------------------------------------------ the connection
+
+    async def check(self) -> str | None:
+        """None when Milvus answers, otherwise why not."""
+        try:
+            missing = await self.missing_collections()
+        except Unavailable as error:
+            return str(error)
+        return f"no collection {', '.join(missing)}; run the mutation repair(dryRun: false)" if missing else None
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _call(self, call: Awaitable[T], seconds: float = SECONDS) -> T:
+        try:
+            return await asyncio.wait_for(call, seconds)
+        except (MilvusException, grpc.RpcError, TimeoutError, OSError, ConnectionError) as error:
+            raise Unavailable(f"Milvus does not answer: {_short(error)}") from error
+
+
+async def connect(uri: str, token: str, database: str, tenant: str, embedder: str, dimensions: int) -> Vectors:
+    """Opens Milvus: a server by its address, or Milvus Lite by a file's path."""
+    local = "://" not in uri
+    if local:
+        Path(uri).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        client = AsyncMilvusClient(uri=uri, token=token, db_name="" if local else database, timeout=SECONDS)
+        if local:
+            import milvus_lite
+
+            engine = f"Milvus Lite {getattr(milvus_lite, '__version__', '')}".strip()
+        else:
+            engine = f"Milvus {await asyncio.wait_for(client.get_server_version(), SECONDS)}"
+    except (MilvusException, grpc.RpcError, TimeoutError, OSError) as error:
+        raise Unavailable(f"Milvus at {uri} does not answer: {_short(error)}") from error
+    return Vectors(client, tenant, embedder, dimensions, engine)
+
+
+# ---------------------------------------------------------------- rows from records
+
+
+def memory_row(memory: Memory, tenant: str, vector: Vector) -> dict[str, Any]:
+    start, end = _NEVER_STARTS, _NEVER_ENDS
+    if isinstance(memory, Event):
+        first, last = memory.start_date or memory.end_date, memory.end_date or memory.start_date
+        if isinstance(first, date) and isinstance(last, date):
+            start, end = first.toordinal(), last.toordinal()
+    return {
+        "embedding_id": memory.embedding_id,
+        "pointer_to_node": memory.id,
+        "text": memory.text,
+        "dense_vector": vector.tolist(),
+        "tenant": tenant,
+        "type": memory.type.value,
+        "conv_id": memory.conv_id,
+        "tags": list(memory.tags),
+        "ingestion_time": _micros(memory.ingestion_time),
+        "window_start": start,
+        "window_end": end,
+        "version": memory.version,
+        "revision": memory.revision,
+    }
+
+
+def lesson_row(lesson: Lesson, tenant: str, lesson_vector: Vector, context_vector: Vector) -> dict[str, Any]:
+    return {
+        "rb_id": lesson.rb_id,
+        "key_lesson": lesson.key_lesson,
+        "key_lesson_vector": lesson_vector.tolist(),
+        "context_to_prefer": lesson.context_to_prefer,
+        "context_to_prefer_vector": context_vector.tolist(),
+        "tags": list(lesson.tags),
+        "link_nodes": list(lesson.link_nodes),
+        "tenant": tenant,
+        "namespace": lesson.namespace,
+        "team": team_of(lesson.namespace),
+        "scope": str(lesson.scope),
+        "outcome": str(lesson.outcome),
+        "status": str(lesson.status),
+        "version": lesson.version,
+        "revision": lesson.revision,
+    }
+
+
+# ---------------------------------------------------------------- expressions
+
+
+def _literal(value: str | int) -> str:
+    """A value as Milvus' expressions spell it. Control characters, which they cannot spell, are refused on input."""
+    return str(value) if isinstance(value, int) else json.dumps(value, ensure_ascii=False)
+
+
+def _has_all(field: str, values: Iterable[str]) -> str:
+    return f"array_contains_all({field}, [{', '.join(_literal(value) for value in values)}])"
+
+
+def _micros(moment: datetime) -> int:
+    delta = moment - _EPOCH
+    return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
+
+
+def _embedder_of(description: str) -> tuple[str, int]:
+    try:
+        said = json.loads(description)
+        return str(said["embedder"]), int(said["dimensions"])
+    except (ValueError, KeyError, TypeError):
+        return "an unknown one", 0
+
+
+def _short(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__} {text[:200]}".strip()

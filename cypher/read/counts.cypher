@@ -1,0 +1,29 @@
+// How many memories, edges and lessons there are, and how their links disagree.
+// params: $tenant
+// returns: nodes, edges, lessons, dangling_pointers, dangling_links, one_sided_links
+CALL () {
+  MATCH (m:Memory {tenant: $tenant})
+  CALL (m) {
+    WITH m WHERE size(m.reasoning_pointer_ids) > 0 OR EXISTS { (m)<-[:LEARNED_FROM]-() }
+    WITH m, COLLECT { MATCH (m)<-[:LEARNED_FROM]-(l:Lesson) RETURN l.rb_id } AS linked
+    UNWIND m.reasoning_pointer_ids + [x IN linked WHERE NOT x IN m.reasoning_pointer_ids] AS rb_id
+    OPTIONAL MATCH (l:Lesson {tenant: $tenant, rb_id: rb_id})
+    RETURN sum(CASE WHEN l IS NULL THEN 1 ELSE 0 END) AS dangling,
+      sum(CASE WHEN l IS NOT NULL AND NOT (rb_id IN m.reasoning_pointer_ids AND rb_id IN linked AND m.id IN l.link_nodes)
+        THEN 1 ELSE 0 END) AS one_sided
+  }
+  RETURN count(m) AS nodes, sum(COUNT { (m)-[:RELATES]->() }) AS edges, sum(dangling) AS dangling_pointers,
+    sum(one_sided) AS one_sided_pointers
+}
+CALL () {
+  MATCH (l:Lesson {tenant: $tenant})
+  CALL (l) {
+    UNWIND l.link_nodes AS id
+    OPTIONAL MATCH (m:Memory {tenant: $tenant, id: id})
+    RETURN sum(CASE WHEN m IS NULL THEN 1 ELSE 0 END) AS dangling,
+      sum(CASE WHEN m IS NOT NULL AND NOT l.rb_id IN m.reasoning_pointer_ids AND NOT EXISTS { (l)-[:LEARNED_FROM]->(m) }
+        THEN 1 ELSE 0 END) AS one_sided
+  }
+  RETURN count(l) AS lessons, sum(dangling) AS dangling_links, sum(one_sided) AS one_sided_links
+}
+RETURN nodes, edges, lessons, dangling_pointers, dangling_links, one_sided_pointers + one_sided_links AS one_sided_links

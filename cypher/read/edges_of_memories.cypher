@@ -1,0 +1,15 @@
+// A page of the edges of each of several memories, strongest first; the cursor is the last one's weight and id.
+// params: $tenant, $ids, $outgoing, $incoming, $min_weight, $tags, $before_weight, $before_id, $limit
+// returns: memory, edges [{source, target, properties}]
+UNWIND $ids AS id
+MATCH (m:Memory {tenant: $tenant, id: id})
+CALL (m) {
+  MATCH (m)-[r:RELATES]-(:Memory)
+  WHERE (($outgoing AND startNode(r) = m) OR ($incoming AND endNode(r) = m))
+    AND r.weight >= $min_weight
+    AND all(tag IN $tags WHERE tag IN r.tags)
+    AND ($before_id IS NULL OR r.weight < $before_weight OR (r.weight = $before_weight AND r.id > $before_id))
+  WITH r ORDER BY r.weight DESC, r.id LIMIT $limit
+  RETURN collect({source: startNode(r).id, target: endNode(r).id, properties: properties(r)}) AS edges
+}
+RETURN m.id AS memory, edges

@@ -1,0 +1,13 @@
+// A page of lessons, newest id first; the cursor is the last one's id.
+// params: $tenant, $before, $limit, $tags, $outcome, $namespace, $scope, $status, $min_confidence
+// returns: properties
+MATCH (l:Lesson)
+WHERE l.tenant = $tenant AND l.rb_id <= coalesce($before - 1, 9223372036854775807)
+  AND all(tag IN $tags WHERE tag IN l.tags)
+  AND ($outcome IS NULL OR l.outcome = $outcome)
+  AND ($namespace IS NULL OR l.namespace = $namespace)
+  AND ($scope IS NULL OR l.scope = $scope)
+  AND ($status IS NULL OR l.status = $status)
+  AND l.confidence >= $min_confidence
+WITH l ORDER BY l.rb_id DESC LIMIT $limit
+RETURN properties(l) AS properties

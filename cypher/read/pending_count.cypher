@@ -1,0 +1,7 @@
+// How much index work is left: marked memories, marked lessons, rows to be removed.
+// params: $tenant
+// returns: memories, lessons, removals
+RETURN
+  COUNT { MATCH (m:Memory {tenant: $tenant, to_index: true}) } AS memories,
+  COUNT { MATCH (l:Lesson {tenant: $tenant, to_index: true}) } AS lessons,
+  COUNT { MATCH (r:Removal {tenant: $tenant}) } AS removals

@@ -1,0 +1,6 @@
+// Rows of the vector store that are still to be removed there.
+// params: $tenant, $collection, $limit
+// returns: key
+MATCH (r:Removal {tenant: $tenant, collection: $collection})
+WITH r LIMIT $limit
+RETURN r.key AS key

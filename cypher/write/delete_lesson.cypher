@@ -1,0 +1,17 @@
+// Deletes a lesson and every pointer to it; its row in the vector store is noted for removal.
+// params: $tenant, $rb_id
+// returns: pointers (how many memories pointed at it); no row: there is no such lesson
+MATCH (l:Lesson {tenant: $tenant, rb_id: $rb_id})
+SET l.tenant = $tenant
+WITH l
+CALL (l) {
+  MATCH (l)-[link:LEARNED_FROM]->(m:Memory)
+  SET m.tenant = $tenant
+  WITH l, m, link
+  SET m.reasoning_pointer_ids = [x IN m.reasoning_pointer_ids WHERE x <> l.rb_id]
+  DELETE link
+  RETURN count(m) AS pointers
+}
+MERGE (removal:Removal {tenant: $tenant, collection: 'reasoningbank', key: toString($rb_id)})
+DELETE l
+RETURN pointers

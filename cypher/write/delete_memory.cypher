@@ -1,0 +1,25 @@
+// Deletes a memory with its edges; each lesson learnt from it keeps a record of the lost source and is indexed anew;
+// its row in the vector store is noted for removal.
+// params: $tenant, $id, $revision (of the lessons that change)
+// returns: edges (how many it had), lessons (the properties of those learnt from it); no row: there is no such memory
+MATCH (m:Memory {tenant: $tenant, id: $id})
+SET m.tenant = $tenant
+WITH m
+CALL (m) {
+  MATCH (m)-[r:RELATES]-(:Memory)
+  DELETE r
+  RETURN count(r) AS edges
+}
+CALL (m) {
+  MATCH (l:Lesson)-[link:LEARNED_FROM]->(m)
+  SET l.tenant = $tenant
+  WITH m, l, link
+  SET l.link_nodes = [x IN l.link_nodes WHERE x <> m.id],
+    l.lost_sources = [x IN coalesce(l.lost_sources, []) WHERE x <> m.id] + m.id,
+    l.version = l.version + 1, l.revision = $revision, l.updated_at = datetime(), l.to_index = true
+  DELETE link
+  RETURN collect(properties(l)) AS lessons
+}
+MERGE (removal:Removal {tenant: $tenant, collection: 'graphembeddings', key: $id})
+DELETE m
+RETURN edges, lessons

@@ -1,0 +1,8 @@
+// Finds edges by their ids and locks them.
+// params: $tenant, $ids
+// returns: source, target, properties
+UNWIND $ids AS id
+MATCH (s:Memory)-[r:RELATES {tenant: $tenant, id: id}]->(t:Memory)
+SET r.tenant = $tenant
+WITH s, r, t
+RETURN s.id AS source, t.id AS target, properties(r) AS properties

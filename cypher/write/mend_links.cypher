@@ -1,0 +1,22 @@
+// Makes both sides of every link agree, from the lessons' side: a link that one side knows is completed on the other,
+// a link to no memory becomes a lost source.
+// params: $tenant, $after, $limit, $revision (of the lessons that change)
+// returns: last (the last lesson id looked at; null: there are no more)
+MATCH (l:Lesson)
+WHERE l.tenant = $tenant AND l.rb_id > $after
+WITH l ORDER BY l.rb_id LIMIT $limit
+SET l.tenant = $tenant
+WITH l
+CALL (l) {
+  UNWIND l.link_nodes AS id
+  MATCH (m:Memory {tenant: $tenant, id: id})
+  SET m.tenant = $tenant
+  MERGE (l)-[:LEARNED_FROM]->(m)
+  SET m.reasoning_pointer_ids = [x IN m.reasoning_pointer_ids WHERE x <> l.rb_id] + l.rb_id
+  RETURN collect(id) AS found
+}
+WITH l, found, [x IN l.link_nodes WHERE NOT x IN found] AS lost
+FOREACH (_ IN CASE WHEN size(lost) = 0 THEN [] ELSE [1] END |
+  SET l.link_nodes = found, l.lost_sources = [x IN coalesce(l.lost_sources, []) WHERE NOT x IN lost] + lost,
+    l.version = l.version + 1, l.revision = $revision, l.to_index = true)
+RETURN max(l.rb_id) AS last

@@ -1,0 +1,1 @@
+"""The record: memories and edges in Neo4j. Imports nothing else of ours."""

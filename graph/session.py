@@ -1,0 +1,178 @@
+"""The only importer of `neo4j`: statements by name, reads and atomic writes, retries, time limits, errors as ours."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from neo4j import AsyncDriver, AsyncGraphDatabase, AsyncManagedTransaction, Query, RoutingControl, unit_of_work
+from neo4j.exceptions import (
+    AuthError,
+    ClientError,
+    ConstraintError,
+    DriverError,
+    Neo4jError,
+    ServiceUnavailable,
+    TransientError,
+)
+
+from graph.errors import CairnError, Conflict, SetupError, Unavailable
+from graph.queries import statements
+
+Row = dict[str, Any]
+T = TypeVar("T")
+
+# A call fails within five seconds when Neo4j is away: these three add up to less.
+CONNECT_SECONDS = 2.0
+ACQUIRE_SECONDS = 4.0
+RETRY_SECONDS = 4.0
+READ_SECONDS = 30.0
+WRITE_SECONDS = 60.0
+
+
+class Transaction:
+    """One open transaction; all that runs in it is stored, or none of it."""
+
+    def __init__(self, tx: AsyncManagedTransaction, graph: "Graph") -> None:
+        self._tx = tx
+        self._graph = graph
+        self.tenant = graph.tenant
+
+    async def run(self, name: str, /, **parameters: Any) -> list[Row]:
+        self._graph.round_trips += 1
+        statement = statements()[name]
+        result = await self._tx.run(statement.text, {"tenant": self._graph.tenant, **parameters})
+        return await result.data()
+
+
+class Graph:
+    """A tenant's graph. Every statement carries the tenant."""
+
+    def __init__(self, driver: AsyncDriver, tenant: str, database: str | None = None) -> None:
+        self._driver = driver
+        self._database = database
+        self._bookmarks = AsyncGraphDatabase.bookmark_manager()  # read your own writes, also in a cluster
+        self.tenant = tenant
+        self.round_trips = 0
+
+    async def read(self, name: str, /, **parameters: Any) -> list[Row]:
+        """Runs one statement of `cypher/read`."""
+        statement = statements()[name]
+        if statement.mode != "read":
+            raise ValueError(f"{name} writes")
+        self.round_trips += 1
+        with _our_errors():
+            return await self._driver.execute_query(
+                Query(statement.text, timeout=READ_SECONDS),
+                {"tenant": self.tenant, **parameters},
+                routing_=RoutingControl.READ,
+                database_=self._database,
+                bookmark_manager_=self._bookmarks,
+                result_transformer_=_data,
+            )
+
+    async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Runs `work` in one transaction; a deadlock or a lost leader makes it start again from its beginning."""
+
+        @unit_of_work(timeout=WRITE_SECONDS)
+        async def attempt(tx: AsyncManagedTransaction) -> T:
+            return await work(Transaction(tx, self))
+
+        with _our_errors():
+            async with self._driver.session(database=self._database, bookmark_manager=self._bookmarks) as session:
+                return await session.execute_write(attempt)
+
+    async def run(self, name: str, /, **parameters: Any) -> list[Row]:
+        """Runs one statement of `cypher/write` in a transaction of its own."""
+        return await self.write(lambda tx: tx.run(name, **parameters))
+
+    async def define(self, text: str) -> None:
+        """Runs a statement that defines the schema, which takes a transaction of its own."""
+        with _our_errors():
+            async with self._driver.session(database=self._database) as session:
+                await (await session.run(Query(text))).consume()
+
+    async def explain(self, text: str, **parameters: Any) -> dict[str, Any]:
+        """The plan that Neo4j makes for a statement."""
+        with _our_errors():
+            async with self._driver.session(database=self._database) as session:
+                result = await session.run(Query("EXPLAIN " + text), {"tenant": self.tenant, **parameters})
+                summary = await result.consume()
+        return dict(summary.plan or {})
+
+    async def close(self) -> None:
+        await self._driver.close()
+
+
+async def _data(result: Any) -> list[Row]:
+    return await result.data()  # type: ignore[no-any-return]
+
+
+async def connect(uri: str, user: str, password: str, tenant: str, database: str | None = None) -> Graph:
+    """Opens a graph that answers, or says why it does not."""
+    driver = AsyncGraphDatabase.driver(
+        uri,
+        auth=(user, password),
+        connection_timeout=CONNECT_SECONDS,
+        connection_acquisition_timeout=ACQUIRE_SECONDS,
+        max_transaction_retry_time=RETRY_SECONDS,
+        keep_alive=True,
+        liveness_check_timeout=30,
+        notifications_min_severity="OFF",
+    )
+    try:
+        await driver.verify_connectivity()
+    except AuthError as error:
+        await driver.close()
+        raise SetupError(
+            f"Neo4j at {uri} refused the user {user!r} with the password given. "
+            "Set CAIRN_NEO4J_USER and CAIRN_NEO4J_PASSWORD (or CAIRN_NEO4J_PASSWORD_FILE)."
+        ) from error
+    except (ServiceUnavailable, DriverError, Neo4jError, OSError) as error:
+        await driver.close()
+        raise Unavailable(f"Neo4j at {uri} does not answer: {error}") from error
+    return Graph(driver, tenant, database)
+
+
+async def set_first_password(uri: str, user: str, password: str) -> None:
+    """Replaces the password that a new Neo4j starts with. Done already: nothing happens."""
+    driver = AsyncGraphDatabase.driver(uri, auth=(user, "neo4j"), connection_timeout=CONNECT_SECONDS)
+    try:
+        async with driver.session(database="system") as session:
+            result = await session.run("ALTER CURRENT USER SET PASSWORD FROM 'neo4j' TO $password", password=password)
+            await result.consume()
+    except AuthError:
+        pass
+    finally:
+        await driver.close()
+
+
+async def answers(uri: str, user: str, password: str) -> bool:
+    """Whether a Neo4j is up behind this address, whatever it thinks of the password."""
+    driver = AsyncGraphDatabase.driver(uri, auth=(user, password), connection_timeout=CONNECT_SECONDS)
+    try:
+        await driver.verify_connectivity()
+    except (AuthError, ClientError):
+        return True
+    except (ServiceUnavailable, DriverError, Neo4jError, OSError):
+        return False
+    finally:
+        await driver.close()
+    return True
+
+
+@contextmanager
+def _our_errors() -> Iterator[None]:
+    try:
+        yield
+    except CairnError:
+        raise
+    except ConstraintError as error:
+        raise Conflict("Another write took one of these ids at the same moment; send the call again.") from error
+    except (ServiceUnavailable, TransientError, DriverError) as error:
+        raise Unavailable("Neo4j does not answer just now; nothing is known to be stored. Try again.") from error
+    except Neo4jError as error:
+        if error.is_retryable():
+            raise Unavailable("Neo4j does not answer just now; nothing is known to be stored. Try again.") from error
+        raise
+    except (TimeoutError, OSError) as error:
+        raise Unavailable("Neo4j cannot be reached; nothing is known to be stored. Try again.") from error

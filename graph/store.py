@@ -1,0 +1,284 @@
+"""The memories and edges of a tenant: what is written inside a transaction, and what is read."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from graph.errors import NotFound, Problem
+from graph.ids import mint_edge_id, mint_memory_id
+from graph.model import (
+    Direction,
+    Edge,
+    EdgeBand,
+    EdgeDraft,
+    Memory,
+    MemoryDraft,
+    MemoryFilter,
+    Page,
+    Path,
+    embedding_id,
+    memory_from_row,
+    native,
+)
+from graph.paging import decode_cursor, encode_cursor
+from graph.session import Graph, Row, Transaction
+from graph.walk import best_paths
+
+# A conversation is read whole; one with more memories than this is read by pages of `memories`.
+CONVERSATION_MEMORIES = 10_000
+# A memory with more edges than this takes part in a path over its strongest ones.
+EDGES_OF_A_HUB = 2_000
+_END_OF_TIME = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+
+
+class MintedTwice(Exception):
+    """A minted id exists already: the write starts again with others."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a write did to one record. `fresh`: the vector store has no row of it yet."""
+
+    created: bool
+    changed: bool
+    fresh: bool = False
+
+
+# ---------------------------------------------------------------- writing, inside a transaction
+
+
+async def lock_memories(
+    tx: Transaction, drafts: Sequence[MemoryDraft], others: Iterable[str]
+) -> tuple[dict[str, Row], dict[str, Row]]:
+    """Locks the memories of a write: those it writes (made if they are new) and those it only names.
+    In the order of their ids, so that two writes do not wait for each other in a circle."""
+    own = sorted({draft.id for draft in drafts if draft.id})
+    written = {row["id"]: row for row in await tx.run("lock_memories", ids=own)} if own else {}
+    named = sorted(set(others) - set(own))
+    known = {row["id"]: row for row in await tx.run("lock_known_memories", ids=named)} if named else {}
+    return written, known
+
+
+async def put_memories(
+    tx: Transaction, tenant: str, drafts: Sequence[MemoryDraft], locked: Mapping[str, Row], now: datetime, revision: int
+) -> tuple[dict[str, Memory], dict[str, Written], list[Problem]]:
+    """Writes what has changed. The drafts carry ids; the rows are those of `lock_memories`."""
+    memories: dict[str, Memory] = {}
+    written: dict[str, Written] = {}
+    problems: list[Problem] = []
+    rows = []
+    for place, draft in enumerate(drafts):
+        assert draft.id is not None
+        if draft.id in memories:
+            continue
+        row = locked[draft.id]
+        if row["type"] is not None and row["type"] != draft.type.value:
+            problems.append(
+                Problem(f"memories[{place}].id", f"{draft.id} is a {row['type']} already and cannot be a {draft.type}")
+            )
+            continue
+        wanted = {"text": draft.text, "tags": list(draft.tags), "conv_id": draft.conv_id, **_stored(draft.own)}
+        if row["type"] is None:
+            wanted |= {
+                "ingestion_time": draft.ingestion_time or now,
+                "update_time": now,
+                "reasoning_pointer_ids": [],
+                "embedding_id": embedding_id(tenant, draft.id),
+                "version": 1,
+            }
+        elif draft.ingestion_time is not None:
+            wanted["ingestion_time"] = draft.ingestion_time
+        changes = changed(row["properties"], wanted)
+        created = row["type"] is None
+        if changes:
+            changes |= {"revision": revision, "to_index": True}
+            if not created:
+                changes |= {"update_time": now, "version": row["properties"]["version"] + 1}
+            rows.append({"id": draft.id, "type": draft.type.value, "changes": changes})
+        memories[draft.id] = memory_from_row({"type": draft.type.value, "properties": {**row["properties"], **changes}})
+        written[draft.id] = Written(created, bool(changes), fresh=created and not row["removal"])
+    if rows and not problems:
+        await tx.run("put_memories", rows=rows)
+    return memories, written, problems
+
+
+async def put_edges(
+    tx: Transaction, drafts: Sequence[EdgeDraft], minted: set[str], now: datetime
+) -> tuple[dict[str, Edge], dict[str, Written], list[Problem]]:
+    """Writes what has changed. The drafts carry ids; both ends are locked and known to exist."""
+    given = sorted({draft.id for draft in drafts if draft.id and draft.id not in minted})
+    locked = {row["properties"]["id"]: row for row in await tx.run("lock_edges", ids=given)} if given else {}
+    edges: dict[str, Edge] = {}
+    written: dict[str, Written] = {}
+    problems: list[Problem] = []
+    new, changes = [], []
+    for place, draft in enumerate(drafts):
+        assert draft.id is not None
+        if draft.id in edges:
+            continue
+        row = locked.get(draft.id)
+        wanted = {"text": draft.text, "weight": draft.weight, "tags": list(draft.tags)}
+        if row is None:
+            properties = {
+                **wanted,
+                "id": draft.id,
+                "tenant": tx.tenant,
+                "created_time": draft.created_time or now,
+                "label": EdgeBand.of(draft.weight).value.lower(),
+            }
+            new.append({"source": draft.source, "target": draft.target, "properties": properties})
+        else:
+            if (row["source"], row["target"]) != (draft.source, draft.target):
+                problems.append(
+                    Problem(
+                        f"edges[{place}].id",
+                        f"{draft.id} joins {row['source']} to {row['target']} already; "
+                        "delete it first, or give this edge another id",
+                    )
+                )
+                continue
+            if draft.created_time is not None:
+                wanted["created_time"] = draft.created_time
+            difference = edge_changes(row["properties"], wanted)
+            if difference:
+                changes.append({"id": draft.id, "changes": difference})
+            properties = {**row["properties"], **difference}
+        edges[draft.id] = Edge.from_row({"source": draft.source, "target": draft.target, **properties})
+        written[draft.id] = Written(row is None, row is None or bool(difference))
+    if not problems:
+        if new:
+            await tx.run("put_edges", rows=new)
+        if changes:
+            await tx.run("change_edges", rows=changes)
+    return edges, written, problems
+
+
+def edge_changes(old: Mapping[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+    """What differs; the caption follows the weight as long as nobody gave it another name."""
+    changes = changed(old, wanted)
+    if "weight" in changes and old.get("label") == EdgeBand.of(old["weight"]).value.lower():
+        changes["label"] = EdgeBand.of(changes["weight"]).value.lower()
+    return changes
+
+
+def changed(old: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of `wanted` that is not so already; None removes a property."""
+    return {key: value for key, value in wanted.items() if native(old.get(key)) != native(value)}
+
+
+def _stored(own: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in own.items()}
+
+
+def with_ids(
+    memories: Sequence[MemoryDraft], edges: Sequence[EdgeDraft]
+) -> tuple[list[MemoryDraft], list[EdgeDraft], set[str]]:
+    """The drafts with an id each, and which ids were minted."""
+    minted: set[str] = set()
+
+    def mint(make: Any) -> str:
+        made: str = make()
+        minted.add(made)
+        return made
+
+    return (
+        [d if d.id else d.model_copy(update={"id": mint(mint_memory_id)}) for d in memories],
+        [d if d.id else d.model_copy(update={"id": mint(mint_edge_id)}) for d in edges],
+        minted,
+    )
+
+
+# ---------------------------------------------------------------- reading
+
+
+class Memories:
+    """Reads a tenant's memories and edges; one query for many."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def by_id(self, ids: Iterable[str]) -> dict[str, Memory]:
+        wanted = list(dict.fromkeys(ids))
+        rows = await self._graph.read("memories_by_id", ids=wanted) if wanted else []
+        return {row["properties"]["id"]: memory_from_row(row) for row in rows}
+
+    async def page(self, filter: MemoryFilter, first: int, after: str | None) -> Page[Memory]:
+        """Newest first. An item written later than the first page never disturbs the pages after it."""
+        time, last_id = decode_cursor(after, datetime, str) if after else (_END_OF_TIME, "")
+        statement = "memories_page" if filter.conv_id is None else "conversation_page"
+        if filter.until is not None and filter.until < time:
+            time, last_id = filter.until, "\U0010ffff"
+        rows = await self._graph.read(
+            statement, **filter.parameters(), before_time=time, before_id=last_id, limit=first + 1
+        )
+        nodes = tuple(memory_from_row(row) for row in rows[:first])
+        cursor = encode_cursor(nodes[-1].ingestion_time, nodes[-1].id) if nodes else None
+        return Page[Memory](nodes=nodes, has_next_page=len(rows) > first, end_cursor=cursor)
+
+    async def conversation(self, conv_id: str) -> tuple[list[Memory], list[Edge]]:
+        """A conversation's memories, oldest first, and the edges among them."""
+        rows = await self._graph.read("conversation", conv_id=conv_id, limit=CONVERSATION_MEMORIES)
+        memories = [memory_from_row(row) for row in rows]
+        edges = await self._graph.read("edges_among", ids=[memory.id for memory in memories]) if memories else []
+        return memories, [edge_from_row(row) for row in edges]
+
+    async def edges_by_id(self, ids: Iterable[str]) -> dict[str, Edge]:
+        wanted = list(dict.fromkeys(ids))
+        rows = await self._graph.read("edges_by_id", ids=wanted) if wanted else []
+        return {row["properties"]["id"]: edge_from_row(row) for row in rows}
+
+    async def edges_of(
+        self,
+        ids: Sequence[str],
+        direction: Direction,
+        min_weight: float,
+        tags: Sequence[str],
+        first: int,
+        after: str | None,
+    ) -> dict[str, Page[Edge]]:
+        """A page of edges for each of several memories, strongest first, in one query."""
+        weight, last_id = decode_cursor(after, float, str) if after else (None, None)
+        rows = await self._graph.read(
+            "edges_of_memories",
+            ids=list(ids),
+            outgoing=direction is not Direction.IN,
+            incoming=direction is not Direction.OUT,
+            min_weight=min_weight,
+            tags=list(tags),
+            before_weight=weight,
+            before_id=last_id,
+            limit=first + 1,
+        )
+        pages = {}
+        for row in rows:
+            nodes = tuple(edge_from_row(edge) for edge in row["edges"][:first])
+            cursor = encode_cursor(nodes[-1].weight, nodes[-1].id) if nodes else None
+            pages[row["memory"]] = Page[Edge](nodes=nodes, has_next_page=len(row["edges"]) > first, end_cursor=cursor)
+        return pages
+
+    async def paths(self, source: str, target: str, max_hops: int, limit: int, min_weight: float) -> list[Path]:
+        """The best ways from one memory to another: largest product of weights first, no memory twice."""
+        ends = await self.by_id([source, target])
+        missing = [name for name in (source, target) if name not in ends]
+        if missing:
+            raise NotFound.ids("memory", "source" if missing[0] == source else "target", missing)
+        if source == target:
+            return []
+        edges: dict[str, list[list[Any]]] = {}
+        # From both ends towards the middle, a query a hop: half the hops reach far fewer memories than all of them.
+        fronts = {source: {source}, target: {target}}
+        for hop in range(max_hops):
+            side = source if hop % 2 == 0 else target
+            wanted = [name for name in fronts[side] if name not in edges]
+            if wanted:
+                rows = await self._graph.read(
+                    "neighbours", ids=sorted(wanted), min_weight=min_weight, limit=EDGES_OF_A_HUB
+                )
+                edges |= {row["memory"]: row["edges"] for row in rows}
+            fronts[side] = {edge[1] for name in fronts[side] for edge in edges.get(name, [])}
+        return best_paths(edges, source, target, max_hops, limit)
+
+
+def edge_from_row(row: Row) -> Edge:
+    return Edge.from_row({"source": row["source"], "target": row["target"], **row["properties"]})

@@ -1,0 +1,62 @@
+"""Real Neo4j, real Milvus, real HTTP. One Neo4j for the whole run; a service of its own, with a tenant and an index of
+its own, for each test module. CAIRN_TEST_NEO4J_URI and CAIRN_TEST_MILVUS_URI run the same suite on servers elsewhere."""
+
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from api.settings import Settings
+from graph.server import USER, Neo4jServer, ServerSettings
+from tests.service import Service, serving
+
+SHARED = Path(__file__).parent.parent.parent / "shared"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+async def neo4j(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, str]]:
+    """The settings that lead to a Neo4j."""
+    if uri := os.environ.get("CAIRN_TEST_NEO4J_URI"):
+        yield {
+            "neo4j_uri": uri,
+            "neo4j_user": os.environ.get("CAIRN_TEST_NEO4J_USER", USER),
+            "neo4j_password": os.environ.get("CAIRN_TEST_NEO4J_PASSWORD", ""),
+        }
+        return
+    home = tmp_path_factory.mktemp("neo4j")
+    server = Neo4jServer(ServerSettings(home=home, bolt_port=free_port(), http_port=free_port()))
+    await server.start()
+    yield {"neo4j_uri": server.settings.bolt_uri, "neo4j_user": USER, "neo4j_password": server.password}
+    await server.stop()
+
+
+@pytest.fixture(scope="module")
+async def settings(neo4j: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """The settings of a service with nothing in it: a new tenant, a new index."""
+    milvus = {}
+    if uri := os.environ.get("CAIRN_TEST_MILVUS_URI"):
+        milvus = {"milvus_uri": uri, "milvus_token": os.environ.get("CAIRN_TEST_MILVUS_TOKEN", "")}
+    return Settings(
+        **neo4j,
+        **milvus,
+        data=tmp_path_factory.mktemp("data"),
+        tenant=f"test-{secrets.token_hex(4)}",
+        port=free_port(),
+        embedder="wordllama",
+    )
+
+
+@pytest.fixture(scope="module")
+async def cairn(settings: Settings) -> AsyncIterator[Service]:
+    """A running service and a client that speaks to it over HTTP."""
+    async with serving(settings) as service:
+        yield service
