@@ -4,7 +4,7 @@ import asyncio
 import json
 import zipfile
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,6 +26,12 @@ BGE_QUERY_PREFIX = "Represent this sentence for searching relevant passages: "
 ONNX_TOKENS = 256
 ONNX_BATCH = 16
 CACHED_TEXTS = 8_192
+
+# One vector of a text's many: (a batch's hidden states, its mask) -> a vector a text.
+POOLING: dict[str, Callable[[npt.NDArray[Any], npt.NDArray[Any]], npt.NDArray[Any]]] = {
+    "cls": lambda hidden, mask: hidden[:, 0],
+    "mean": lambda hidden, mask: (hidden * mask).sum(axis=1) / mask.sum(axis=1),
+}
 
 
 class Model(Protocol):
@@ -77,24 +83,24 @@ class OnnxModel:
 
         try:
             said: dict[str, Any] = json.loads((folder / "cairn.json").read_text(encoding="utf-8"))
+            self.name = f"onnx:{said['name']}"
+            self._prefix = str(said.get("query_prefix", ""))
+            self._pooling = POOLING[said.get("pooling", "cls")]
             self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+            self._tokenizer.enable_truncation(int(said.get("tokens", ONNX_TOKENS)))
+            self._tokenizer.enable_padding()
             options = onnxruntime.SessionOptions()
             options.log_severity_level = 3
             self._session = onnxruntime.InferenceSession(
                 str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"]
             )
-        except (OSError, ValueError, RuntimeError) as error:
+            self._inputs = {each.name for each in self._session.get_inputs()}
+            self.dimensions = self.encode(["dimensions"], query=False).shape[1]
+        except Exception as error:  # noqa: BLE001  tokenizers and onnxruntime raise bare Exceptions
             raise SetupError(
-                f"{folder} is not a model folder: {error}. It needs model.onnx, tokenizer.json and cairn.json "
-                '{"name": "…", "pooling": "cls" or "mean", "query_prefix": "", "tokens": 256}.'
+                f"{folder} is not a model folder: {type(error).__name__} {error}. It needs model.onnx, tokenizer.json "
+                'and cairn.json {"name": "…", "pooling": "cls" or "mean", "query_prefix": "", "tokens": 256}.'
             ) from error
-        self._tokenizer.enable_truncation(int(said.get("tokens", ONNX_TOKENS)))
-        self._tokenizer.enable_padding()
-        self._inputs = {each.name for each in self._session.get_inputs()}
-        self._pooling = said.get("pooling", "cls")
-        self._prefix = said.get("query_prefix", "")
-        self.name = f"onnx:{said['name']}"
-        self.dimensions = self.encode(["dimensions"], query=False).shape[1]
 
     def encode(self, texts: Sequence[str], query: bool) -> Vectors:
         texts = [self._prefix + text for text in texts] if query else texts
@@ -111,11 +117,7 @@ class OnnxModel:
                 "token_type_ids": np.array([encodings[i].type_ids[:width] for i in places], np.int64),
             }
             hidden = self._session.run(None, {name: feed[name] for name in feed if name in self._inputs})[0]
-            if self._pooling == "cls":
-                pooled = hidden[:, 0]
-            else:
-                mask = feed["attention_mask"][:, :, None]
-                pooled = (hidden * mask).sum(axis=1) / mask.sum(axis=1)
+            pooled = self._pooling(hidden, feed["attention_mask"][:, :, None])
             for place, vector in zip(places, normalised(pooled), strict=True):
                 rows[place] = vector
         return np.stack(rows)

@@ -94,6 +94,8 @@ class FoundMemory(Value):
     score: float
     vector_score: float | None = None
     bm25_score: float | None = None
+    path_score: float | None = None  # no walk yet: search finds by vectors alone
+    via: None = None
 
 
 class FoundLesson(Value):

@@ -29,6 +29,8 @@ class Search:
         self._lessons = Lessons(graph)
 
     async def memories(self, query: str, filter: MemoryFilter, limit: int) -> list[FoundMemory]:
+        if filter.types == ():
+            return []
         vector = await self._embedder.query(query)
         wanted = max(CANDIDATES, limit)
         while True:

@@ -211,7 +211,8 @@ class Sync:
             try:
                 await self._round()
                 if not self._jobs:
-                    await self.drain()
+                    if await self.pending():
+                        await self.drain()
                     if time.monotonic() - self._swept > SWEEP_SECONDS:
                         await self.sweep()
                 self.trouble = None
@@ -321,7 +322,8 @@ class Sync:
 
     async def compare(self, mend: bool = False) -> Disagreements:
         """Compares both stores, online, a page at a time. `mend`: marks and notes what disagrees, for the next drain."""
-        counts = (await self._graph.read("counts"))[0]
+        (memories,) = await self._graph.read("memory_counts")
+        (lessons,) = await self._graph.read("lesson_counts")
         verdicts: dict[str, str] = {}
         vectors: dict[str, int] = {}
         twins = 0
@@ -339,7 +341,7 @@ class Sync:
                 twins += await self._twins(kind, mend)
         found = list(verdicts.values())
         return Disagreements(
-            **counts,
+            **memories | lessons | {"one_sided_links": memories["one_sided_links"] + lessons["one_sided_links"]},
             node_vectors=vectors[MEMORIES],
             lesson_vectors=vectors[LESSONS],
             missing_vectors=found.count("missing"),

@@ -55,8 +55,9 @@ class Checks:
         if value is not None:
             self.storable(field, value)
 
-    def name(self, field: str, value: str | None, limit: int = ID_BYTES) -> None:
-        """An id, a tag, the name of a conversation: one line, nothing invisible at its ends."""
+    def name(self, field: str, value: str | None, limit: int = ID_BYTES) -> bool:
+        """An id, a tag, the name of a conversation: one line, nothing invisible at its ends. Whether it is."""
+        found = len(self.problems)
         if value is None:
             self.add(field, "must be given")
         elif self.storable(field, value, limit):
@@ -66,6 +67,7 @@ class Checks:
                 self.add(field, f"{value!r} begins or ends with white space")
             elif any(unicodedata.category(char) in ("Cc", "Zl", "Zp") for char in value):
                 self.add(field, f"{value!r} contains a line break or another control character")
+        return len(self.problems) == found
 
     def names(self, field: str, values: Sequence[str | None], most: int = TAGS, limit: int = TAG_BYTES) -> None:
         if len(values) > most:
@@ -91,8 +93,7 @@ class Checks:
 def check_memories(checks: Checks, drafts: Sequence[MemoryDraft], field: str = "memories") -> None:
     for place, draft in enumerate(drafts):
         here = f"{field}[{place}]"
-        if draft.id is not None:
-            checks.name(f"{here}.id", draft.id)
+        if draft.id is not None and checks.name(f"{here}.id", draft.id):
             here = f"{here} ({draft.id})"
         checks.text(f"{here}.text", draft.text)
         checks.name(f"{here}.convId", draft.conv_id)
@@ -118,12 +119,10 @@ def check_window(checks: Checks, here: str, start: object, end: object) -> None:
 def check_edges(checks: Checks, drafts: Sequence[EdgeDraft], field: str = "edges") -> None:
     for place, draft in enumerate(drafts):
         here = f"{field}[{place}]"
-        if draft.id is not None:
-            checks.name(f"{here}.id", draft.id)
+        if draft.id is not None and checks.name(f"{here}.id", draft.id):
             here = f"{here} ({draft.id})"
         checks.name(f"{here}.source", draft.source)
-        checks.name(f"{here}.target", draft.target)
-        if draft.source == draft.target:
+        if checks.name(f"{here}.target", draft.target) and draft.source == draft.target:
             checks.add(f"{here}.target", f"is {draft.target}, its own source; an edge joins two memories")
         checks.text(f"{here}.text", draft.text)
         checks.share(f"{here}.weight", draft.weight)

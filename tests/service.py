@@ -32,7 +32,7 @@ class Service:
         self.cairn = cairn
         self.http = http
 
-    async def ask(self, query: str, **variables: Any) -> dict[str, Any]:
+    async def ask(self, query: str, /, **variables: Any) -> dict[str, Any]:
         """The data of an answer without errors; otherwise Refused."""
         answer = (await self.http.post("/graphql", json={"query": query, "variables": variables})).json()
         if answer.get("errors"):

@@ -1,5 +1,8 @@
 // What is unique and what is indexed: memories, edges, lessons, and what the service keeps for itself.
 
+// Which of these files were applied.
+CREATE CONSTRAINT schema_number IF NOT EXISTS FOR (s:CairnSchema) REQUIRE s.number IS UNIQUE;
+
 // A memory's id is unique over all six types within a tenant.
 CREATE CONSTRAINT memory_id IF NOT EXISTS FOR (m:Memory) REQUIRE (m.tenant, m.id) IS UNIQUE;
 

@@ -4,7 +4,9 @@
 // returns: nothing
 UNWIND $pairs AS pair
 MATCH (l:Lesson {tenant: $tenant, rb_id: pair[0]})
-WITH pair, l
-MATCH (m:Memory {tenant: $tenant, id: pair[1]})
+CALL (pair) { // a subquery, so that the two look-ups are not multiplied
+  MATCH (m:Memory {tenant: $tenant, id: pair[1]})
+  RETURN m
+}
 MERGE (l)-[:LEARNED_FROM]->(m)
 SET m.reasoning_pointer_ids = [x IN m.reasoning_pointer_ids WHERE x <> l.rb_id] + l.rb_id

@@ -3,7 +3,9 @@
 // returns: nothing
 UNWIND $rows AS row
 MATCH (s:Memory {tenant: $tenant, id: row.source})
-WITH row, s
-MATCH (t:Memory {tenant: $tenant, id: row.target})
+CALL (row) { // a subquery, so that the two look-ups are not multiplied
+  MATCH (t:Memory {tenant: $tenant, id: row.target})
+  RETURN t
+}
 CREATE (s)-[r:RELATES]->(t)
 SET r = row.properties

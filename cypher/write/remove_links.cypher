@@ -4,8 +4,10 @@
 // returns: nothing
 UNWIND $pairs AS pair
 MATCH (l:Lesson {tenant: $tenant, rb_id: pair[0]})
-WITH pair, l
-MATCH (m:Memory {tenant: $tenant, id: pair[1]})
+CALL (pair) { // a subquery, so that the two look-ups are not multiplied
+  MATCH (m:Memory {tenant: $tenant, id: pair[1]})
+  RETURN m
+}
 SET m.reasoning_pointer_ids = [x IN m.reasoning_pointer_ids WHERE x <> l.rb_id]
 WITH l, m
 OPTIONAL MATCH (l)-[link:LEARNED_FROM]->(m)

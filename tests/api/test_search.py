@@ -1,0 +1,145 @@
+"""searchMemories and searchLessons: by meaning and by words, filtered in Milvus, verified against the graph."""
+
+from typing import Any
+
+import pytest
+
+from bank.vectors import LESSONS, MEMORIES
+from tests.service import Service
+
+FOUND = """query($query: String!, $filter: MemoryFilter, $limit: Int!) { searchMemories(query: $query, filter: $filter, limit: $limit) {
+  score vectorScore bm25Score pathScore via { text } memory { id text } } }"""
+LEARNT = """query($query: String!, $namespace: String, $tags: [String!], $scope: Scope, $outcome: Outcome, $min: Float!, $limit: Int!) {
+  searchLessons(query: $query, namespace: $namespace, tags: $tags, scope: $scope, outcome: $outcome, minConfidence: $min, limit: $limit) {
+    score semantic reliability recency diversity via lesson { rbId keyLesson scope } } }"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+async def records(cairn: Service) -> None:
+    await cairn.remember(
+        memories=[
+            {"dataSource": {"id": "S1", "text": "Quarterly revenue of the automotive division by region.", "tags": ["finance"]}},
+            {"dataSource": {"id": "S2", "text": "Weather observations at coastal stations since 1950.", "tags": ["climate"]}},
+            {"event": {"id": "S3", "text": "The port of Busan closed because of a dock workers' strike.", "tags": ["news"]}},
+            {"agentAnswer": {"id": "S4", "text": "Cars arrived late because ships could not unload.", "tags": ["news"]}},
+            {"userRequest": {"id": "S5", "text": "How many vehicles were sold in spring?"}},
+        ],
+        lessons=[
+            {"rbId": "1", "keyLesson": "Check deliveries before blaming demand.", "contextToPrefer": "Sales of cars drop for a month.", "namespace": "marketing/q4"},
+            {"rbId": "2", "keyLesson": "Ask the dealers how many cars wait.", "contextToPrefer": "Sales of cars drop for a month.", "namespace": "marketing/q3", "scope": "TEAM"},
+            {"rbId": "3", "keyLesson": "Compare with the same month of last year.", "contextToPrefer": "Sales of cars drop for a month.", "namespace": "finance", "scope": "ORG"},
+            {"rbId": "4", "keyLesson": "Do not trust the March file.", "contextToPrefer": "Sales of cars drop for a month.", "namespace": "marketing/q3", "outcome": "FAILURE"},
+            {"rbId": "5", "keyLesson": "Rain gauges freeze in winter.", "contextToPrefer": "Weather stations report no rain.", "namespace": "climate", "tags": ["weather"]},
+        ],
+    )  # fmt: skip
+
+
+async def _found(cairn: Service, query: str, limit: int = 10, **filter: Any) -> list[dict[str, Any]]:
+    return (await cairn.ask(FOUND, query=query, limit=limit, filter=filter or None))["searchMemories"]  # type: ignore[no-any-return]
+
+
+async def _learnt(cairn: Service, query: str = "sales of cars dropped", **wanted: Any) -> list[dict[str, Any]]:
+    given = {"min": 0, "limit": 10, **wanted}
+    return (await cairn.ask(LEARNT, query=query, **given))["searchLessons"]  # type: ignore[no-any-return]
+
+
+async def test_found_by_words_and_by_meaning(cairn: Service) -> None:
+    """Each hit says how: the word that stands in it, and what it is close to."""
+    hits = await _found(cairn, "strike in the harbour of Busan")
+    assert hits[0]["memory"]["id"] == "S3"
+    assert hits[0]["bm25Score"] > 0 and hits[0]["vectorScore"] > 0
+    assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
+    assert all(0 <= hit["score"] <= 1 and hit["pathScore"] is None and hit["via"] is None for hit in hits)
+    stemmed = await _found(cairn, "observing station")
+    assert stemmed[0]["memory"]["id"] == "S2" and stemmed[0]["bm25Score"] > 0
+
+
+async def test_what_was_acknowledged_is_found_at_once(cairn: Service) -> None:
+    """Written, updated, deleted: the next search knows."""
+    for n in range(5):
+        text = f"Zeppelin number {n} left Friedrichshafen."
+        await cairn.remember(memories=[{"event": {"id": f"Z{n}", "text": text}}])
+        assert (await _found(cairn, f"zeppelin number {n}", limit=1))[0]["memory"]["text"] == text
+    await cairn.ask('mutation { updateMemory(id: "Z0", patch: {text: "A balloon left Geneva."}) { id } }')
+    assert (await _found(cairn, "balloon from Geneva", limit=1))[0]["memory"]["id"] == "Z0"
+    await cairn.ask('mutation { deleteMemory(id: "Z1") { deleted } }')
+    assert "Z1" not in [hit["memory"]["id"] for hit in await _found(cairn, "zeppelin number 1", limit=50)]
+
+
+async def test_limit_and_nothing_found(cairn: Service) -> None:
+    """At most so many; a filter that nothing passes is an empty answer."""
+    assert len(await _found(cairn, "cars", limit=2)) == 2
+    assert await _found(cairn, "cars", tags=["nobody uses this"]) == []
+
+
+async def test_same_question_same_answer(cairn: Service) -> None:
+    """In the same order, every time."""
+    first = await _found(cairn, "ships and cars")
+    assert all([await _found(cairn, "ships and cars") == first for _ in range(3)])
+
+
+async def test_a_namespace_sees_its_own_its_teams_and_the_organisations(cairn: Service) -> None:
+    """Its own at 1.0, the team's at 0.9, the organisation's at 0.8, and no other project's."""
+    hits = {hit["lesson"]["rbId"]: hit for hit in await _learnt(cairn, namespace="marketing/q4")}
+    assert set(hits) == {"1", "2", "3"}
+    for rb_id, weight in (("1", 1.0), ("2", 0.9), ("3", 0.8)):
+        hit = hits[rb_id]
+        factors = 0.4 * hit["semantic"] + 0.3 * hit["reliability"] + 0.2 * hit["recency"] + 0.1 * hit["diversity"]
+        assert hit["score"] == pytest.approx(weight * factors)
+        assert hit["reliability"] == 0.8 and hit["recency"] > 0.99
+    assert {hit["lesson"]["rbId"] for hit in await _learnt(cairn)} == {"1", "2", "3", "4", "5"}
+    assert {hit["lesson"]["rbId"] for hit in await _learnt(cairn, namespace="elsewhere")} == {"3"}
+
+
+async def test_lessons_by_tag_scope_outcome_confidence(cairn: Service) -> None:
+    """Every condition holds; a retired or quarantined lesson is never offered."""
+    assert [hit["lesson"]["rbId"] for hit in await _learnt(cairn, tags=["weather"])] == ["5"]
+    assert [hit["lesson"]["rbId"] for hit in await _learnt(cairn, scope="TEAM")] == ["2"]
+    assert [hit["lesson"]["rbId"] for hit in await _learnt(cairn, outcome="FAILURE")] == ["4"]
+    assert await _learnt(cairn, min=0.9) == []
+    for status in ("RETIRED", "QUARANTINED"):
+        await cairn.ask(
+            'mutation($s: LessonStatus) { updateLesson(rbId: "4", patch: {status: $s}) { rbId } }', s=status
+        )
+        assert await _learnt(cairn, outcome="FAILURE") == []
+    await cairn.ask('mutation { updateLesson(rbId: "4", patch: {status: ACTIVE}) { rbId } }')
+    assert len(await _learnt(cairn, outcome="FAILURE")) == 1
+
+
+async def test_the_nearest_lesson_comes_first(cairn: Service) -> None:
+    """By its context and by what it says; scores fall."""
+    hits = await _learnt(cairn, "the weather station shows no rain in January")
+    assert hits[0]["lesson"]["rbId"] == "5"
+    assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
+
+
+async def test_a_row_that_is_not_true_is_never_an_answer(cairn: Service) -> None:
+    """A stale row, an orphan and another tenant's row, planted by hand, are hidden, and mended behind the scenes."""
+    vectors, embedder = cairn.cairn.vectors, cairn.cairn.embedder
+    text = "Unicorns graze on the moon."
+    (vector,) = await embedder.passages([text])
+    row = {
+        "embedding_id": "emb_planted", "pointer_to_node": "S1", "text": text, "dense_vector": vector.tolist(), "tenant": cairn.cairn.graph.tenant,
+        "type": "DataSource", "conv_id": "c1", "tags": [], "ingestion_time": 0, "window_start": 0, "window_end": 0, "version": 1, "revision": 5,
+    }  # fmt: skip
+    stale = {**row, "embedding_id": (await cairn.ask('{ memory(id: "S1") { embeddingId } }'))["memory"]["embeddingId"]}
+    orphan = {**row, "embedding_id": f"emb_{cairn.cairn.graph.tenant}/GHOST", "pointer_to_node": "GHOST"}
+    foreign = {**row, "embedding_id": "emb_foreign/S1", "tenant": "foreign"}
+    await vectors.upsert(MEMORIES, [stale, orphan, foreign])
+    lesson_row = {
+        "rb_id": 999, "key_lesson": text, "key_lesson_vector": vector.tolist(), "context_to_prefer": text, "context_to_prefer_vector": vector.tolist(),
+        "tags": [], "link_nodes": [], "tenant": cairn.cairn.graph.tenant, "namespace": "default", "team": "default", "scope": "ORG",
+        "outcome": "SUCCESS", "status": "ACTIVE", "version": 1, "revision": 5,
+    }  # fmt: skip
+    await vectors.upsert(LESSONS, [lesson_row, {**lesson_row, "rb_id": 998, "tenant": "foreign"}])
+    report = await cairn.integrity()
+    assert (report["staleVectors"], report["orphanVectors"], report["ok"]) == (1, 2, False)
+    for hit in await _found(cairn, text, limit=50):
+        assert hit["memory"]["text"] != text and hit["memory"]["id"] not in ("GHOST", "S1")
+    assert not {"999", "998"} & {hit["lesson"]["rbId"] for hit in await _learnt(cairn, text)}
+    for _ in range(50):
+        report = await cairn.settled()
+        if report["ok"]:
+            break
+    assert report["ok"], report
+    assert "S1" in [hit["memory"]["id"] for hit in await _found(cairn, "quarterly revenue", limit=3)]

@@ -1,0 +1,54 @@
+"""The best paths, against every path there is."""
+
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graph.walk import best_paths
+
+EDGES = st.lists(
+    st.tuples(st.integers(0, 6), st.integers(0, 6), st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0])), max_size=16
+)
+
+
+def _lean(edges: list[tuple[int, int, float]]) -> dict[str, list[list[object]]]:
+    lean: dict[str, list[list[object]]] = {}
+    for number, (source, target, weight) in enumerate(edges):
+        if source != target:
+            lean.setdefault(str(source), []).append([f"E{number}", str(target), weight, True])
+    return lean
+
+
+def _every_path(edges: list[tuple[int, int, float]], max_hops: int) -> list[tuple[float, tuple[str, ...]]]:
+    """All simple ways from 0 to 6, over edges in both directions, by brute force."""
+    found: list[tuple[float, tuple[str, ...]]] = []
+
+    def go(here: int, seen: tuple[int, ...], used: tuple[str, ...], product: float) -> None:
+        if here == 6:
+            found.append((product, used))
+            return
+        if len(used) == max_hops:
+            return
+        for number, (source, target, weight) in enumerate(edges):
+            for start, end in ((source, target), (target, source)):
+                if start == here and end not in seen and weight > 0:
+                    go(end, (*seen, end), (*used, f"E{number}"), product * weight)
+
+    go(0, (0,), (), 1.0)
+    return sorted(found, key=lambda one: -one[0])
+
+
+@given(edges=EDGES, max_hops=st.integers(1, 5), limit=st.integers(1, 8))
+@settings(derandomize=True, max_examples=300, deadline=None)
+def test_best_paths_are_the_best_of_all_paths(edges: list[tuple[int, int, float]], max_hops: int, limit: int) -> None:
+    """As many as there are, in the order of their products, each simple and each with its own product."""
+    paths = best_paths(_lean(edges), "0", "6", max_hops, limit)
+    every = _every_path(edges, max_hops)
+    assert [round(path.score, 9) for path in paths] == [round(score, 9) for score, _ in every[:limit]]
+    for path in paths:
+        used = tuple(step.edge for step in path.steps if step.edge)
+        assert used in {edges for _, edges in every}
+        assert len({step.memory for step in path.steps}) == len(path.steps)
+        assert path.steps[0].energy == 1.0 and path.steps[-1].energy == path.score
+        assert all(after.energy <= before.energy for before, after in pairwise(path.steps))
