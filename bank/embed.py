@@ -96,7 +96,7 @@ class OnnxModel:
             )
             self._inputs = {each.name for each in self._session.get_inputs()}
             self.dimensions = self.encode(["dimensions"], query=False).shape[1]
-        except Exception as error:  # noqa: BLE001  tokenizers and onnxruntime raise bare Exceptions
+        except Exception as error:  # tokenizers and onnxruntime raise bare Exceptions
             raise SetupError(
                 f"{folder} is not a model folder: {type(error).__name__} {error}. It needs model.onnx, tokenizer.json "
                 'and cairn.json {"name": "…", "pooling": "cls" or "mean", "query_prefix": "", "tokens": 256}.'
