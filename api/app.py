@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable
 
 from starlette.applications import Starlette
 
-import bank.vectors
 import graph.session
 from api.context import Cairn
 from api.http import routes
@@ -17,6 +16,7 @@ from bank.embed import Embedder, Model, OnnxModel, WordLlamaModel, default_onnx_
 from bank.openai_embedder import OpenAIModel
 from bank.search import Search
 from bank.sync import Sync
+from bank.vectors import Vectors
 from graph.errors import SetupError
 from graph.schema import apply_schema
 from graph.server import USER, Neo4jServer, ServerSettings
@@ -73,7 +73,7 @@ async def running(
         await apply_schema(the_graph)
         embedder = Embedder(await loading)
         say("Milvus is starting …")
-        vectors = await bank.vectors.connect(
+        vectors = Vectors(
             settings.milvus_target,
             settings.milvus_token.get_secret_value(),
             settings.milvus_database,
@@ -82,12 +82,9 @@ async def running(
             embedder.dimensions,
         )
         stack.push_async_callback(vectors.close)
-        if check_index:
-            await vectors.open()
-        sync = Sync(the_graph, vectors, embedder, alone=settings.milvus_uri is None)
-        if check_index:
-            await sync.start()
-            stack.push_async_callback(sync.stop)
+        sync = Sync(the_graph, vectors, embedder, alone=vectors.local)
+        await sync.open(check_index)
+        stack.push_async_callback(sync.stop)
         yield Cairn(
             settings=settings,
             graph=the_graph,

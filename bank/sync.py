@@ -153,10 +153,23 @@ class Sync:
         self._background: set[asyncio.Task[None]] = set()
         self.trouble: str | None = None  # why the index cannot be written just now
 
-    async def start(self) -> None:
-        self._loop = asyncio.create_task(self._run(), name="cairn-sync")
+    async def open(self, start: bool = True) -> None:
+        """Opens the index and starts the loop. A Milvus that is away is no reason not to start: it is looked for again.
+        `start` False: whatever is in the index, it is about to be made anew."""
+        try:
+            await self._vectors.connect()
+            if start:
+                await self._vectors.open()
+        except Unavailable as error:
+            if not start:
+                raise
+            log.warning("the index waits: %s", error)
+            self.trouble = str(error)
+        if start:
+            self._loop = asyncio.create_task(self._run(), name="cairn-sync")
 
     async def stop(self) -> None:
+        """Ends the loop; whoever waits is answered, the marks stay for the next start."""
         for task in (self._loop, *self._background):
             if task is not None:
                 task.cancel()
@@ -222,11 +235,23 @@ class Sync:
                 self.trouble = str(error)
                 self._give_up_waiting()
                 await asyncio.sleep(IDLE_SECONDS)
+                await self._look_again()
                 continue
             if not self._jobs:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._work.wait(), IDLE_SECONDS)
                 self._work.clear()
+
+    async def _look_again(self) -> None:
+        """Milvus was away, or is: connects anew."""
+        if await self._vectors.check() is None:
+            return
+        try:
+            async with self._turn:
+                await self._vectors.connect()
+                await self._vectors.open()
+        except CairnError as error:
+            self.trouble = str(error)
 
     async def _round(self) -> None:
         """A fair share of every waiting request."""

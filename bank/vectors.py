@@ -1,8 +1,11 @@
 """The only importer of `pymilvus`: the two collections, their rows, and the searches by meaning and by words."""
 
 import asyncio
+import contextlib
+import importlib.metadata
 import json
 import logging
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -43,14 +46,73 @@ class Hit:
 
 
 class Vectors:
-    """The index. Everything in it can be made again from the graph."""
+    """The index. Everything in it can be made again from the graph.
 
-    def __init__(self, client: AsyncMilvusClient, tenant: str, embedder: str, dimensions: int, engine: str) -> None:
-        self._client = client
+    `uri` is a server's address or, without "://", the path of a file that Milvus Lite keeps.
+    """
+
+    def __init__(self, uri: str, token: str, database: str, tenant: str, embedder: str, dimensions: int) -> None:
+        self._uri = uri
+        self._token = token
+        self._database = database
         self._tenant = tenant
         self._embedder = embedder
         self._dimensions = dimensions
-        self.engine = engine
+        self._open_client: AsyncMilvusClient | None = None
+        self.local = "://" not in uri
+        self.engine = "Milvus Lite" if self.local else "Milvus"
+
+    # ------------------------------------------------------------ the connection
+
+    @property
+    def _client(self) -> AsyncMilvusClient:
+        if self._open_client is None:
+            raise Unavailable("Milvus is not connected")
+        return self._open_client
+
+    async def connect(self) -> None:
+        """Connects, anew if it was connected before: a client that lost its server may take minutes to look again."""
+        await self.close()
+        if self.local:
+            Path(self._uri).parent.mkdir(parents=True, exist_ok=True)
+            await asyncio.to_thread(_start_lite, self._uri)
+        try:
+            database = "" if self.local else self._database
+            client = AsyncMilvusClient(uri=self._uri, token=self._token, db_name=database, timeout=SECONDS)
+        except (MilvusException, grpc.RpcError, TimeoutError, OSError) as error:
+            raise Unavailable(f"Milvus at {self._uri} does not answer: {_short(error)}") from error
+        self._open_client = client
+        self.engine = await self._name_of_engine(client)
+
+    async def _name_of_engine(self, client: AsyncMilvusClient) -> str:
+        if self.local:
+            return f"Milvus Lite {importlib.metadata.version('milvus-lite')}"
+        try:
+            return f"Milvus {await asyncio.wait_for(client.get_server_version(), SECONDS)}"
+        except (MilvusException, grpc.RpcError, TimeoutError, OSError):
+            return "Milvus"  # one that does not tell its version
+
+    async def close(self) -> None:
+        if self._open_client is not None:
+            client, self._open_client = self._open_client, None
+            with contextlib.suppress(MilvusException, grpc.RpcError, TimeoutError, OSError):
+                await asyncio.wait_for(client.close(), SECONDS)
+        if self.local:
+            await asyncio.to_thread(_stop_lite, self._uri)
+
+    async def check(self) -> str | None:
+        """None when Milvus answers, otherwise why not."""
+        try:
+            missing = await self.missing_collections()
+        except Unavailable as error:
+            return str(error)
+        return f"no collection {', '.join(missing)}; run the mutation repair(dryRun: false)" if missing else None
+
+    async def _call(self, call: Awaitable[T], seconds: float = SECONDS) -> T:
+        try:
+            return await asyncio.wait_for(call, seconds)
+        except (MilvusException, grpc.RpcError, TimeoutError, OSError) as error:
+            raise Unavailable(f"Milvus does not answer: {_short(error)}") from error
 
     # ------------------------------------------------------------ collections
 
@@ -64,8 +126,8 @@ class Vectors:
             stored = _embedder_of(described.get("description", ""))
             if stored != (self._embedder, self._dimensions):
                 raise SetupError(
-                    f"The index was made with the embedder {stored[0]} ({stored[1]} dimensions); this service is set to "
-                    f"{self._embedder} ({self._dimensions}). Set CAIRN_EMBEDDER back, or stop the service and run "
+                    f"The index was made with the embedder {stored[0]} ({stored[1]} dimensions); this service is set "
+                    f"to {self._embedder} ({self._dimensions}). Set CAIRN_EMBEDDER back, or stop the service and run "
                     "`make reembed` to index everything anew."
                 )
             await self._call(self._client.load_collection(name))
@@ -275,42 +337,25 @@ class Vectors:
             parts.append(f"({own} or {team} or scope == {_literal(Scope.ORG.value)})")
         return " and ".join(parts)
 
-    # ------------------------------------------------------------ the connection
 
-    async def check(self) -> str | None:
-        """None when Milvus answers, otherwise why not."""
-        try:
-            missing = await self.missing_collections()
-        except Unavailable as error:
-            return str(error)
-        return f"no collection {', '.join(missing)}; run the mutation repair(dryRun: false)" if missing else None
-
-    async def close(self) -> None:
-        await self._client.close()
-
-    async def _call(self, call: Awaitable[T], seconds: float = SECONDS) -> T:
-        try:
-            return await asyncio.wait_for(call, seconds)
-        except (MilvusException, grpc.RpcError, TimeoutError, OSError, ConnectionError) as error:
-            raise Unavailable(f"Milvus does not answer: {_short(error)}") from error
-
-
-async def connect(uri: str, token: str, database: str, tenant: str, embedder: str, dimensions: int) -> Vectors:
-    """Opens Milvus: a server by its address, or Milvus Lite by a file's path."""
-    local = "://" not in uri
-    if local:
-        Path(uri).parent.mkdir(parents=True, exist_ok=True)
+def _start_lite(path: str) -> None:
+    """Starts Milvus Lite on a file. Its process ends with ours, also when ours is killed: it watches our lock."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it imports pkg_resources, which says that it is old
+        from milvus_lite.server_manager import server_manager_instance
     try:
-        client = AsyncMilvusClient(uri=uri, token=token, db_name="" if local else database, timeout=SECONDS)
-        if local:
-            import milvus_lite
+        started = server_manager_instance.start_and_get_uri(path)
+    except (RuntimeError, OSError) as error:
+        raise Unavailable(f"Milvus Lite does not start on {path}: {error}") from error
+    if started is None:
+        raise Unavailable(f"Milvus Lite does not start on {path}: is another process using the file?")
 
-            engine = f"Milvus Lite {getattr(milvus_lite, '__version__', '')}".strip()
-        else:
-            engine = f"Milvus {await asyncio.wait_for(client.get_server_version(), SECONDS)}"
-    except (MilvusException, grpc.RpcError, TimeoutError, OSError) as error:
-        raise Unavailable(f"Milvus at {uri} does not answer: {_short(error)}") from error
-    return Vectors(client, tenant, embedder, dimensions, engine)
+
+def _stop_lite(path: str) -> None:
+    from milvus_lite.server_manager import server_manager_instance
+
+    if str(Path(path).absolute().resolve()) in server_manager_instance._servers:
+        server_manager_instance.release_server(path)
 
 
 # ---------------------------------------------------------------- rows from records

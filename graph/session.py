@@ -21,10 +21,12 @@ from graph.queries import statements
 Row = dict[str, Any]
 T = TypeVar("T")
 
-# A call fails within five seconds when Neo4j is away: these three add up to less.
-CONNECT_SECONDS = 2.0
+# A call fails within five seconds when Neo4j is away: the last try starts before RETRY_SECONDS are over and connects or
+# gives up within CONNECT_SECONDS. A deadlock is tried again after a tenth of a second, then two, four …
+CONNECT_SECONDS = 1.5
 ACQUIRE_SECONDS = 4.0
-RETRY_SECONDS = 4.0
+RETRY_SECONDS = 3.0
+FIRST_PAUSE_SECONDS = 0.1
 READ_SECONDS = 30.0
 WRITE_SECONDS = 60.0
 
@@ -115,6 +117,7 @@ async def connect(uri: str, user: str, password: str, tenant: str, database: str
         connection_timeout=CONNECT_SECONDS,
         connection_acquisition_timeout=ACQUIRE_SECONDS,
         max_transaction_retry_time=RETRY_SECONDS,
+        initial_retry_delay=FIRST_PAUSE_SECONDS,
         keep_alive=True,
         liveness_check_timeout=30,
         notifications_min_severity="OFF",
