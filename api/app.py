@@ -64,6 +64,8 @@ async def running(
             stack.push_async_callback(server.stop)
             say("Neo4j is starting …")
             await server.start()
+            watching = asyncio.create_task(server.watch(), name="cairn-neo4j")
+            stack.push_async_callback(_cancelled, watching)
             uri, user, password = server.settings.bolt_uri, USER, server.password
         else:
             assert settings.neo4j_uri is not None
@@ -98,6 +100,12 @@ async def running(
 
 def create_app(cairn: Cairn) -> Starlette:
     return Starlette(routes=routes(cairn))
+
+
+async def _cancelled(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
 
 
 async def _settle(task: "asyncio.Task[Model]") -> None:

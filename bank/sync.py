@@ -16,6 +16,9 @@ The graph transaction that moves a record to `marked` or `leaving` is the acknow
 the record's is never an answer, so every state but `settled` only costs recall, never truth. A crash leaves a mark or a
 Removal, which the next round takes up. What no mark tells (an indexer that slept, woke late and overwrote a newer row)
 the sweep finds: it compares revisions on both sides, at start and now and then.
+
+`ACTORS` below says the same as data: who does what in which order, a step being one transaction or one call to Milvus.
+A test walks through every interleaving of these steps, with crashes and late wake-ups.
 """
 
 import asyncio
@@ -25,23 +28,89 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from bank.embed import Embedder
+from bank.integrity import KINDS, PAGE, Disagreements, Integrity, Kind
 from bank.model import Lesson
 from bank.vectors import LESSONS, MEMORIES, Vectors, lesson_row, memory_row
 from graph.errors import CairnError, Unavailable
 from graph.ids import COUNTER_BITS, mint
-from graph.model import Memory, Value, embedding_id, memory_from_row
+from graph.model import Memory, memory_from_row
 from graph.session import Graph
 
 log = logging.getLogger("cairn.sync")
+
+
+class Pair(NamedTuple):
+    """Both stores' view of one record."""
+
+    record: int | None = None  # its revision in the graph; None: there is none
+    marked: bool = False
+    removal: bool = False
+    row: int | None = None  # its revision in the index; None: no row
+
+
+# A step: from what both stores hold, and what the actor holds from its steps before, to the same afterwards.
+Step = Callable[[Pair, int | None], tuple[Pair, int | None]]
+
+
+def _read_marked(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
+    return pair, pair.record if pair.marked else None
+
+
+def _put_row(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
+    return (pair if held is None else pair._replace(row=held)), held
+
+
+def _clear_mark(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
+    return (pair._replace(marked=False) if held is not None and pair.record == held else pair), None
+
+
+def _read_removal(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
+    return pair, 1 if pair.removal else None
+
+
+def _drop_row(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
+    return (pair if held is None else pair._replace(row=None)), held
+
+
+def _settle_removal(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
+    if held is None:
+        return pair, None
+    return pair._replace(removal=False, marked=pair.marked or pair.record is not None), None
+
+
+def _read_row(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
+    return pair, pair.row
+
+
+def _judge(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
+    if pair.record is None:
+        return (pair._replace(removal=True) if held is not None else pair), None
+    return (pair if pair.marked or held == pair.record else pair._replace(marked=True)), None
+
+
+ACTORS: dict[str, tuple[Step, ...]] = {
+    "indexer": (_read_marked, _put_row, _clear_mark),
+    "remover": (_read_removal, _drop_row, _settle_removal),
+    "sweeper": (_read_row, _judge),
+}
+
+
+def written(pair: Pair, revision: int) -> Pair:
+    """The transaction of a write: its commit is the acknowledgement."""
+    return pair._replace(record=revision, marked=True)
+
+
+def deleted(pair: Pair) -> Pair:
+    return pair._replace(record=None, marked=False, removal=pair.removal or pair.record is not None)
+
 
 ROUND = 128  # records embedded and written at once: small enough that a short write need not wait long for a long one
 ANOTHERS_SECONDS = 30.0  # a mark younger than this may be the business of another process that is still at it
 IDLE_SECONDS = 1.0
 SWEEP_SECONDS = 600.0
-PAGE = 1_000
 
 
 @dataclass(frozen=True)
@@ -61,75 +130,6 @@ class Job:
     done: asyncio.Future[bool]
 
 
-class Disagreements(Value):
-    """What a comparison of both stores found."""
-
-    nodes: int
-    edges: int
-    lessons: int
-    node_vectors: int
-    lesson_vectors: int
-    dangling_pointers: int
-    dangling_links: int
-    one_sided_links: int
-    missing_vectors: int
-    orphan_vectors: int
-    stale_vectors: int
-    pending: int
-
-    @property
-    def ok(self) -> bool:
-        return not any(
-            (
-                self.dangling_pointers,
-                self.dangling_links,
-                self.one_sided_links,
-                self.missing_vectors,
-                self.orphan_vectors,
-                self.stale_vectors,
-                self.pending,
-            )
-        )
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What differs between memories and lessons: the names of their statements."""
-
-    collection: str
-    pending: str
-    clear: str
-    mark: str
-    page: str
-    look: str
-    settle: str
-    first_key: Any
-
-
-KINDS = (
-    Kind(
-        collection=MEMORIES,
-        pending="pending_memories",
-        clear="clear_memory_marks",
-        mark="mark_memories",
-        page="memory_revisions",
-        look="revisions_of_memories",
-        settle="settle_memory_removals",
-        first_key="",
-    ),
-    Kind(
-        collection=LESSONS,
-        pending="pending_lessons",
-        clear="clear_lesson_marks",
-        mark="mark_lessons",
-        page="lesson_revisions",
-        look="revisions_of_lessons",
-        settle="settle_lesson_removals",
-        first_key=-1,
-    ),
-)
-
-
 class Sync:
     """Brings the index up to the graph. One loop a process moves all rows, so that it never races with itself.
 
@@ -143,6 +143,7 @@ class Sync:
         self._vectors = vectors
         self._embedder = embedder
         self._alone = alone
+        self._integrity = Integrity(graph, vectors)
         self._jobs: deque[Job] = deque()
         self._under_way: set[int] = set()  # revisions that a request of ours is writing or waiting for
         self._given_up: set[int] = set()  # revisions of ours that Milvus was away for
@@ -214,8 +215,7 @@ class Sync:
             task.add_done_callback(self._background.discard)
 
     async def pending(self) -> int:
-        row = (await self._graph.read("pending_count"))[0]
-        return int(row["memories"] + row["lessons"] + row["removals"])
+        return await self._integrity.pending()
 
     # ------------------------------------------------------------ the loop
 
@@ -317,7 +317,9 @@ class Sync:
                     row["key"]
                     for row in await self._graph.read("pending_removals", collection=kind.collection, limit=PAGE)
                 ]:
-                    await self._vectors.delete(kind.collection, [self._primary(kind, key) for key in keys])
+                    await self._vectors.delete(
+                        kind.collection, [self._integrity.primary_key(kind, key) for key in keys]
+                    )
                     await self._graph.run(kind.settle, keys=keys)
             self._given_up.clear()
 
@@ -334,115 +336,45 @@ class Sync:
             return [memory_from_row(row) for row in rows]
         return [Lesson.from_row(row["properties"]) for row in rows]
 
-    def _primary(self, kind: Kind, key: Any) -> Any:
-        return embedding_id(self._graph.tenant, key) if kind.collection == MEMORIES else int(key)
-
     async def _mend_met(self, collection: str, keys: list[Any]) -> None:
         kind = next(kind for kind in KINDS if kind.collection == collection)
         with contextlib.suppress(Unavailable):  # the next sweep does it
-            await self._mend(kind, await self._judge(kind, keys))
+            await self._integrity.mend(kind, await self._integrity.judge(kind, keys))
             self._work.set()
 
     # ------------------------------------------------------------ comparing and mending
-
-    async def compare(self, mend: bool = False) -> Disagreements:
-        """Compares both stores, online, a page at a time. `mend`: marks and notes what disagrees, for the next drain."""
-        (memories,) = await self._graph.read("memory_counts")
-        (lessons,) = await self._graph.read("lesson_counts")
-        verdicts: dict[str, str] = {}
-        vectors: dict[str, int] = {}
-        twins = 0
-        for kind in KINDS:
-            seen = 0
-            async for page in self._vectors.revisions(kind.collection):
-                seen += len(page)
-                verdicts |= await self._suspects(kind, [owner for _, owner, _ in page], mend)
-            after: Any = kind.first_key
-            while rows := await self._graph.read(kind.page, after=after, limit=PAGE):
-                after = rows[-1]["key"]
-                verdicts |= await self._suspects(kind, [row["key"] for row in rows], mend)
-            vectors[kind.collection] = await self._vectors.count(kind.collection)
-            if vectors[kind.collection] > seen:
-                twins += await self._twins(kind, mend)
-        found = list(verdicts.values())
-        return Disagreements(
-            **memories | lessons | {"one_sided_links": memories["one_sided_links"] + lessons["one_sided_links"]},
-            node_vectors=vectors[MEMORIES],
-            lesson_vectors=vectors[LESSONS],
-            missing_vectors=found.count("missing"),
-            orphan_vectors=found.count("orphan"),
-            stale_vectors=found.count("stale") + twins,
-            pending=await self.pending(),
-        )
-
-    async def _suspects(self, kind: Kind, keys: Sequence[Any], mend: bool) -> dict[str, str]:
-        """Looks twice: between the two reads of a first look a write may have gone through."""
-        verdict = await self._judge(kind, keys)
-        verdict = await self._judge(kind, list(verdict)) if verdict else verdict
-        if mend:
-            await self._mend(kind, verdict)
-        return {f"{kind.collection}/{key}": word for key, word in verdict.items()}
-
-    async def _judge(self, kind: Kind, keys: Sequence[Any]) -> dict[Any, str]:
-        """Which of these are in no state of the table: the row is an orphan, stale, or missing."""
-        primary = {self._primary(kind, key): key for key in keys}
-        indexed = await self._vectors.revisions_of(kind.collection, list(primary))
-        row_of = {key: indexed.get(name) for name, key in primary.items()}
-        verdict: dict[Any, str] = {}
-        for known in await self._graph.read(kind.look, keys=list(keys)):
-            key, row = known["key"], row_of[known["key"]]
-            if known["revision"] is None:
-                if row is not None and not known["removal"]:
-                    verdict[key] = "orphan"
-            elif not known["marked"] and row != known["revision"]:
-                verdict[key] = "missing" if row is None else "stale"
-        return verdict
-
-    async def _mend(self, kind: Kind, verdict: dict[Any, str]) -> None:
-        orphans = [str(key) for key, word in verdict.items() if word == "orphan"]
-        others = [key for key, word in verdict.items() if word != "orphan"]
-        if orphans:
-            await self._graph.run("note_removals", collection=kind.collection, keys=orphans)
-        if others:
-            await self._graph.run(kind.mark, keys=others)
-
-    async def _twins(self, kind: Kind, mend: bool) -> int:
-        """Keys that have two rows. A removal takes both, and marks the record, which is then indexed once."""
-        found: list[Any] = []
-        async for page in self._vectors.revisions(kind.collection):
-            heaps = [page]
-            while heaps:
-                heap = heaps.pop()
-                if await self._vectors.count(kind.collection, [key for key, _, _ in heap]) <= len(heap):
-                    continue
-                if len(heap) == 1:
-                    found.append(heap[0][1])
-                else:
-                    heaps += [heap[: len(heap) // 2], heap[len(heap) // 2 :]]
-        if mend and found:
-            await self._graph.run("note_removals", collection=kind.collection, keys=[str(key) for key in found])
-        return len(found)
 
     async def sweep(self) -> None:
         """Finds and mends what no mark tells."""
         if missing := await self._vectors.missing_collections():
             log.warning("the collection %s is gone; it is made anew", ", ".join(missing))
             await self._vectors.open()
-        found = await self.compare(mend=True)
+        found = await self._integrity.compare(mend=True)
         self._swept = time.monotonic()
         if not found.ok:
             log.info("the sweep mends %s", found.model_dump())
 
     async def repair(self) -> Disagreements:
         """Mends every disagreement: links on both sides, rows that are missing, stale or without a record."""
-        for statement, start in (("mend_pointers", ""), ("mend_links", -1)):
-            after: Any = start
-            while after is not None:
-                rows = await self._graph.run(statement, after=after, limit=PAGE, revision=mint())
-                after = rows[0]["last"]
+        await self._integrity.mend_links()
         await self.sweep()
-        await self.drain()
-        return await self.compare()
+        await self.drain(progress=self._told())
+        return await self._integrity.compare()
+
+    async def compare(self) -> Disagreements:
+        return await self._integrity.compare()
+
+    def _told(self) -> Callable[[int], None]:
+        """Progress for the log, every few seconds."""
+        last = time.monotonic()
+
+        def tell(done: int) -> None:
+            nonlocal last
+            if time.monotonic() - last > 2:
+                last = time.monotonic()
+                log.info("%s records are indexed anew, more to come", done)
+
+        return tell
 
     async def reembed(self, progress: Callable[[int, int], None]) -> int:
         """Drops the index, marks everything and indexes it with the embedder that is set."""

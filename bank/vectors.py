@@ -26,6 +26,7 @@ LESSONS = "reasoningbank"
 KEYS = {MEMORIES: "embedding_id", LESSONS: "rb_id"}
 
 SECONDS = 5.0  # a call that takes longer counts as "Milvus is away"
+WRITE_SECONDS = 8.0
 PAGE = 1_000
 _NEVER_STARTS, _NEVER_ENDS = 2**31, -1  # the window of a memory that has none: it overlaps nothing
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
@@ -88,7 +89,7 @@ class Vectors:
         if self.local:
             return f"Milvus Lite {importlib.metadata.version('milvus-lite')}"
         try:
-            return f"Milvus {await asyncio.wait_for(client.get_server_version(), SECONDS)}"
+            return f"Milvus {await asyncio.wait_for(client.get_server_version(timeout=SECONDS), SECONDS)}"
         except (MilvusException, grpc.RpcError, TimeoutError, OSError):
             return "Milvus"  # one that does not tell its version
 
@@ -119,10 +120,10 @@ class Vectors:
     async def open(self) -> None:
         """Makes the collections that are missing; refuses those that another embedder has filled."""
         for name in KEYS:
-            if not await self._call(self._client.has_collection(name)):
+            if not await self._call(self._client.has_collection(name, timeout=SECONDS)):
                 await self._create(name)
                 continue
-            described = await self._call(self._client.describe_collection(name))
+            described = await self._call(self._client.describe_collection(name, timeout=SECONDS))
             stored = _embedder_of(described.get("description", ""))
             if stored != (self._embedder, self._dimensions):
                 raise SetupError(
@@ -130,17 +131,17 @@ class Vectors:
                     f"to {self._embedder} ({self._dimensions}). Set CAIRN_EMBEDDER back, or stop the service and run "
                     "`make reembed` to index everything anew."
                 )
-            await self._call(self._client.load_collection(name))
+            await self._call(self._client.load_collection(name, timeout=SECONDS))
 
     async def rebuild(self) -> None:
         """Drops both collections and makes them anew, empty."""
         for name in KEYS:
-            if await self._call(self._client.has_collection(name)):
+            if await self._call(self._client.has_collection(name, timeout=SECONDS)):
                 await self._call(self._client.drop_collection(name, timeout=60), 60)
             await self._create(name)
 
     async def missing_collections(self) -> list[str]:
-        return [name for name in KEYS if not await self._call(self._client.has_collection(name))]
+        return [name for name in KEYS if not await self._call(self._client.has_collection(name, timeout=SECONDS))]
 
     async def _create(self, name: str) -> None:
         description = json.dumps({"embedder": self._embedder, "dimensions": self._dimensions})
@@ -198,18 +199,19 @@ class Vectors:
     async def insert(self, collection: str, rows: list[dict[str, Any]]) -> None:
         """Adds rows that are not there yet: cheap at any size."""
         if rows:
-            await self._call(self._client.insert(collection, rows, timeout=30), 30)
+            await self._call(self._client.insert(collection, rows, timeout=WRITE_SECONDS), WRITE_SECONDS)
 
     async def upsert(self, collection: str, rows: list[dict[str, Any]]) -> None:
         """Replaces rows, or adds them."""
         if rows:
-            await self._call(self._client.upsert(collection, rows, timeout=30), 30)
+            await self._call(self._client.upsert(collection, rows, timeout=WRITE_SECONDS), WRITE_SECONDS)
 
     async def delete(self, collection: str, keys: Sequence[Any]) -> None:
         if keys:
             literals = ", ".join(_literal(key) for key in keys)
             await self._call(
-                self._client.delete(collection, filter=f"{KEYS[collection]} in [{literals}]", timeout=30), 30
+                self._client.delete(collection, filter=f"{KEYS[collection]} in [{literals}]", timeout=WRITE_SECONDS),
+                WRITE_SECONDS,
             )
 
     async def count(self, collection: str, keys: Sequence[Any] | None = None) -> int:
@@ -217,7 +219,9 @@ class Vectors:
         expression = f"tenant == {_literal(self._tenant)}"
         if keys is not None:
             expression += f" and {KEYS[collection]} in [{', '.join(_literal(key) for key in keys)}]"
-        rows = await self._call(self._client.query(collection, filter=expression, output_fields=["count(*)"]))
+        rows = await self._call(
+            self._client.query(collection, filter=expression, output_fields=["count(*)"], timeout=SECONDS)
+        )
         return int(rows[0]["count(*)"])
 
     async def revisions(self, collection: str) -> AsyncIterator[list[tuple[Any, Any, int]]]:
@@ -251,6 +255,7 @@ class Vectors:
                 collection,
                 filter=f"{key} in [{', '.join(_literal(one) for one in keys)}]",
                 output_fields=[key, "revision"],
+                timeout=SECONDS,
             )
         )
         return {row[key]: row["revision"] for row in rows}

@@ -1,6 +1,9 @@
 """Fetches, starts and stops the Neo4j Community that the service runs as a child process, on loopback only."""
 
 import asyncio
+import contextlib
+import errno
+import logging
 import os
 import secrets
 import signal
@@ -21,6 +24,9 @@ JARS = Path(__file__).parent / "neo4j.jars"
 USER = "neo4j"
 START_SECONDS = 120
 STOP_SECONDS = 30
+WATCH_SECONDS = 0.5
+
+log = logging.getLogger("cairn.neo4j")
 
 _CONFIGURATION = """\
 # Written by Cairn at every start; changes made here are lost.
@@ -100,9 +106,18 @@ class Neo4jServer:
         await asyncio.to_thread(_end, process)
         self.settings.pid_file.unlink(missing_ok=True)
 
-    @property
-    def running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+    async def watch(self) -> None:
+        """Starts Neo4j again whenever it has ended by itself; for a task that is cancelled at the end."""
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            if self._process is None or self._process.poll() is None:
+                continue
+            log.error("Neo4j ended by itself (exit code %s); it is started again", self._process.returncode)
+            try:
+                await self.start()
+            except SetupError as error:
+                log.error("Neo4j could not be started again: %s", error)
+                await asyncio.sleep(10 * WATCH_SECONDS)
 
     def _spawn(self, jars: list[Path]) -> subprocess.Popen[bytes]:
         settings = self.settings
@@ -156,8 +171,9 @@ class Neo4jServer:
             pid = int(self.settings.pid_file.read_text())
         except (FileNotFoundError, ValueError):
             return
-        if _is_our_neo4j(pid, self.settings.home):
-            os.kill(pid, signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):  # it went by itself meanwhile
+            if _is_our_neo4j(pid, self.settings.home):
+                os.kill(pid, signal.SIGTERM)
             deadline = time.monotonic() + STOP_SECONDS
             while _is_our_neo4j(pid, self.settings.home):
                 if time.monotonic() > deadline:
@@ -174,6 +190,8 @@ def require_free_port(host: str, port: int, variable: str) -> None:
         except PermissionError as error:
             raise SetupError(f"Port {port} may not be used by this user. Set {variable} to one above 1023.") from error
         except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise SetupError(f"{host} is no address that this machine can listen on: {error}.") from error
             raise SetupError(
                 f"Port {port} on {host} is taken by another program. Stop that program, or set {variable} to a free port."
             ) from error

@@ -3,7 +3,6 @@ its own, for each test module. CAIRN_TEST_NEO4J_URI and CAIRN_TEST_MILVUS_URI ru
 
 import os
 import secrets
-import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,15 +10,10 @@ import pytest
 
 from api.settings import Settings
 from graph.server import USER, Neo4jServer, ServerSettings
+from tests.ports import free_port
 from tests.service import Service, serving
 
 SHARED = Path(__file__).parent.parent.parent / "shared"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,148 @@
+"""Milvus refuses or hangs: writes are acknowledged, the status says so, and all becomes searchable without a restart."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import psutil
+import pytest
+
+from api.settings import Settings
+from tests.milvus import MilvusServer
+from tests.ports import free_port
+from tests.service import Refused, Service, serving
+
+STATUS = "{ status { ready pending stores { name up detail } } }"
+
+
+@pytest.fixture(scope="module")
+async def milvus(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[MilvusServer]:
+    server = MilvusServer(tmp_path_factory.mktemp("milvus"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+async def elsewhere(settings: Settings, milvus: MilvusServer) -> AsyncIterator[Service]:
+    """A service whose Milvus is a server that can be stopped."""
+    own = {"milvus_uri": milvus.uri, "milvus_database": "", "port": free_port(), "tenant": f"{settings.tenant}-m"}
+    async with serving(settings.model_copy(update=own)) as service:
+        yield service
+
+
+async def _index(cairn: Service) -> dict[str, Any]:
+    status = (await cairn.ask(STATUS))["status"]
+    return {"pending": status["pending"], **next(store for store in status["stores"] if store["name"] == "index")}
+
+
+async def _found(cairn: Service, query: str) -> list[str]:
+    answer = await cairn.ask("query($q: String!) { searchMemories(query: $q, limit: 50) { memory { id } } }", q=query)
+    return [hit["memory"]["id"] for hit in answer["searchMemories"]]
+
+
+async def _until_found(cairn: Service, query: str, wanted: set[str], seconds: float) -> float:
+    started = time.monotonic()
+    while True:
+        try:
+            if wanted <= set(await _found(cairn, query)):
+                return time.monotonic() - started
+        except Refused as refused:
+            assert refused.code == "UNAVAILABLE"
+        assert time.monotonic() - started < seconds, "not searchable again"
+        await asyncio.sleep(0.2)
+
+
+async def _writes_while_away(cairn: Service, name: str) -> None:
+    """Created, changed and deleted while Milvus is away: all acknowledged, none of it lost."""
+    started = time.monotonic()
+    await cairn.remember(
+        memories=[{"event": {"id": f"{name}-{n}", "text": f"{name} happened, part {n}."}} for n in range(3)],
+        lessons=[{"rbId": "81", "keyLesson": f"{name} taught patience.", "contextToPrefer": "Outages.", "linkNodes": [f"{name}-0"]}],
+    )
+    assert time.monotonic() - started < 15  # one time-out of Milvus, and an answer
+    started = time.monotonic()
+    await cairn.ask('mutation($id: ID!) { updateMemory(id: $id, patch: {text: "It was changed meanwhile."}) { id } }', id=f"{name}-1")
+    await cairn.ask("mutation($id: ID!) { deleteMemory(id: $id) { deleted } }", id="BEFORE")
+    assert time.monotonic() - started < 8  # known to be away by now: nobody waits for it
+    index = await _index(cairn)
+    assert index["up"] is False and index["detail"] and index["pending"] >= 4
+    assert (await cairn.ask("query($id: ID!) { memory(id: $id) { text lessons { rbId } } }", id=f"{name}-0"))["memory"]["lessons"]
+    with pytest.raises(Refused) as refused:
+        await _found(cairn, name)
+    assert refused.value.code == "UNAVAILABLE"
+
+
+async def _all_is_well(cairn: Service, name: str) -> None:
+    await _until_found(cairn, f"{name} happened", {f"{name}-0", f"{name}-2"}, 30)
+    report = await cairn.settled()
+    assert report["ok"], report
+    assert f"{name}-1" in await _found(cairn, "changed meanwhile")
+    assert "BEFORE" not in await _found(cairn, "before the outage")
+    assert (await _index(cairn))["up"] is True
+
+
+async def test_a_milvus_server_that_stops_and_comes_back(elsewhere: Service, milvus: MilvusServer) -> None:
+    """Killed and started again on its data."""
+    await elsewhere.remember(memories=[{"event": {"id": "BEFORE", "text": "Before the outage."}}])
+    milvus.stop()
+    await _writes_while_away(elsewhere, "Refusal")
+    milvus.start()
+    await _all_is_well(elsewhere, "Refusal")
+
+
+async def test_a_milvus_server_that_hangs_and_wakes_up(elsewhere: Service, milvus: MilvusServer) -> None:
+    """Stopped in the middle of things, then going on."""
+    await elsewhere.remember(memories=[{"event": {"id": "BEFORE", "text": "Before the outage."}}])
+    milvus.hang()
+    await _writes_while_away(elsewhere, "Silence")
+    milvus.wake()
+    await _all_is_well(elsewhere, "Silence")
+
+
+async def test_the_service_starts_while_milvus_is_away(settings: Settings, milvus: MilvusServer) -> None:
+    """It takes writes at once, and indexes them when Milvus is there."""
+    milvus.stop()
+    own = {"milvus_uri": milvus.uri, "milvus_database": "", "port": free_port(), "tenant": f"{settings.tenant}-s"}
+    async with serving(settings.model_copy(update=own)) as service:
+        await service.remember(memories=[{"event": {"id": "EARLY", "text": "Written before the index was there."}}])
+        assert (await _index(service))["up"] is False
+        milvus.start()
+        await _until_found(service, "before the index", {"EARLY"}, 30)
+
+
+async def test_milvus_lite_is_started_again(cairn: Service, settings: Settings) -> None:
+    """The embedded index dies: the service starts it again by itself."""
+    if settings.milvus_uri is not None:
+        pytest.skip("this run uses a Milvus server, not Milvus Lite")
+    await cairn.remember(memories=[{"event": {"id": "BEFORE", "text": "Before the outage."}}])
+    (lite,) = [p for p in psutil.Process().children() if str(settings.data) in " ".join(p.cmdline())]
+    os.kill(lite.pid, signal.SIGKILL)
+    await cairn.remember(memories=[{"event": {"id": "DURING", "text": "While the index was dead."}}])
+    await _until_found(cairn, "while the index was dead", {"DURING", "BEFORE"}, 30)
+    assert (await cairn.settled())["ok"]
+
+
+async def test_dropped_collections_are_rebuilt_with_the_same_answers(cairn: Service) -> None:
+    """Both gone: repair makes them anew, and a question is answered as before."""
+    await cairn.remember(
+        memories=[{"event": {"id": f"R{n}", "text": f"Ship {n} brought {('cars', 'grain', 'steel')[n % 3]} to port {n % 7}."}} for n in range(60)],
+        lessons=[{"rbId": str(900 + n), "keyLesson": f"Ask port {n} twice.", "contextToPrefer": f"Ship {n} is late."} for n in range(20)],
+    )
+    query = """{ searchMemories(query: "steel for port 5", limit: 20) { score memory { id } }
+      searchLessons(query: "the ship is late", limit: 10) { semantic lesson { rbId } } }"""
+    before = await cairn.ask(query)
+    client = cairn.cairn.vectors._client
+    await client.drop_collection("graphembeddings")
+    await client.drop_collection("reasoningbank")
+    assert "repair" in (await _index(cairn))["detail"]
+    report = (await cairn.ask("mutation { repair(dryRun: false) { ok nodes nodeVectors lessons lessonVectors } }"))["repair"]
+    assert report["ok"] and report["nodes"] == report["nodeVectors"] and report["lessons"] == report["lessonVectors"]
+    after = await cairn.ask(query)
+    assert [hit["memory"]["id"] for hit in after["searchMemories"]] == [hit["memory"]["id"] for hit in before["searchMemories"]]
+    for old, new in zip(before["searchMemories"], after["searchMemories"], strict=True):
+        assert new["score"] == pytest.approx(old["score"], abs=1e-4)
+    assert {hit["lesson"]["rbId"] for hit in after["searchLessons"]} == {hit["lesson"]["rbId"] for hit in before["searchLessons"]}
