@@ -1,0 +1,94 @@
+"""The schema: files applied in order, once, and a database that has another schema refused."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from api.settings import Settings
+from graph.errors import SetupError
+from graph.schema import SchemaFile, apply_schema, schema_files
+from graph.session import Graph, connect
+
+# Far above any number that Cairn will have: the schema is the whole database's, and tests run side by side.
+FIRST, SECOND = 990_001, 990_002
+
+
+@pytest.fixture
+async def graph(settings: Settings) -> AsyncIterator[Graph]:
+    """A graph with the schema as it is released; what a test adds to it is taken away again."""
+    graph = await connect(settings.neo4j_uri or "", settings.neo4j_user, settings.neo4j_secret(), settings.tenant)
+    await apply_schema(graph)
+    yield graph
+    await forget(graph)
+    await graph.close()
+
+
+async def forget(graph: Graph) -> None:
+    await graph.define(f"MATCH (s:CairnSchema) WHERE s.number >= {FIRST} DELETE s")
+    await graph.define("MATCH (t:SchemaTest) DETACH DELETE t")
+    await graph.define("DROP INDEX schema_test IF EXISTS")
+
+
+def files(folder: Path, **bodies: str) -> list[SchemaFile]:
+    """The released schema, and these files after it."""
+    folder.mkdir(exist_ok=True)
+    for name, body in bodies.items():
+        (folder / f"{name.removeprefix('f')}.cypher").write_text(body)
+    return schema_files() + schema_files(folder)
+
+
+async def applied(graph: Graph) -> list[int]:
+    return [row["number"] for row in await graph.read("applied_schema")]
+
+
+def test_the_released_files_are_numbered_without_gaps() -> None:
+    """001, 002, …: every one with commands and a checksum of its own."""
+    released = schema_files()
+    assert [file.number for file in released] == list(range(1, len(released) + 1))
+    assert all(file.commands for file in released)
+    assert len({file.checksum for file in released}) == len(released)
+
+
+async def test_files_are_applied_in_order_and_once(graph: Graph, tmp_path: Path) -> None:
+    """The second undoes the first, which fails in any other order or if either runs twice; then nothing is left to do."""
+    ours = files(
+        tmp_path,
+        f990002_end="// Takes it away.\n// params: none\nDROP INDEX schema_test;\n",
+        f990001_begin="// An index; a node.\nCREATE INDEX schema_test FOR (t:SchemaTest) ON (t.v);\nCREATE (:SchemaTest);\n",
+    )
+    assert await apply_schema(graph, ours) == ["990001_begin", "990002_end"]
+    assert await apply_schema(graph, ours) == []
+    assert (await applied(graph))[-2:] == [FIRST, SECOND]
+
+
+async def test_a_file_that_comes_later_is_applied_alone(graph: Graph, tmp_path: Path) -> None:
+    """An upgrade applies what is new."""
+    await apply_schema(graph, files(tmp_path, f990001_begin="CREATE (:SchemaTest {value: 1});"))
+    later = files(tmp_path, f990002_more="CREATE (:SchemaTest {value: 2});")
+    assert await apply_schema(graph, later) == ["990002_more"]
+
+
+async def test_a_newer_schema_is_refused(graph: Graph, tmp_path: Path) -> None:
+    """A database that a newer Cairn has written: which schema it has, and which version to run."""
+    await apply_schema(graph, files(tmp_path, f990001_begin="CREATE (:SchemaTest {value: 1});"))
+    with pytest.raises(SetupError, match=r"has the schema 990001_begin, which this version.*does not know.*newer"):
+        await apply_schema(graph)
+
+
+async def test_an_altered_file_is_refused(graph: Graph, tmp_path: Path) -> None:
+    """A file that is not the one that was applied, be it by a comment: which one, and how to change a schema."""
+    *before, last = files(tmp_path, f990001_begin="CREATE (:SchemaTest {value: 1});")
+    await apply_schema(graph, [*before, last])
+    altered = replace(last, checksum="0" * 64)
+    with pytest.raises(SetupError, match=r"990001_begin is not the one that was applied.*new file"):
+        await apply_schema(graph, [*before, altered])
+
+
+async def test_a_file_that_fails_is_not_noted(graph: Graph, tmp_path: Path) -> None:
+    """What was not applied is tried again at the next start."""
+    broken = files(tmp_path, f990001_begin="CREATE (:SchemaTest {value: 1}); THIS IS NO CYPHER;")
+    with pytest.raises(Exception, match="THIS"):
+        await apply_schema(graph, broken)
+    assert FIRST not in await applied(graph)
