@@ -15,8 +15,9 @@ from pathlib import Path
 import uvicorn
 from pydantic import ValidationError
 
-from api.app import create_app, load_model, neo4j_server, running
+from api.app import create_app, neo4j_server, running
 from api.settings import Settings
+from bank.embed import default_onnx_folder
 from graph.errors import CairnError, SetupError
 from graph.server import USER, fetch_jars, require_free_port
 
@@ -26,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("command", choices=["run", "setup", "reembed"], help="run: start the service")
     command = parser.parse_args(arguments).command
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    for quiet in ("httpx", "neo4j", "asyncio"):
+    for quiet in ("httpx", "httpx2", "openai", "neo4j", "asyncio"):
         logging.getLogger(quiet).setLevel(logging.ERROR)
     try:
         settings = read_settings()
@@ -38,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (CairnError, OSError) as error:
         print(f"\ncairn: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         return 130
     return 0
 
@@ -62,7 +63,7 @@ def prepare(settings: Settings) -> None:
         missing = not (settings.data / "models").exists()
         if missing:
             say("Fetching the embedding model (bge-small-en-v1.5, 34 MB) …")
-        load_model(settings)
+        default_onnx_folder(settings.data / "models")
         if missing:
             say(f"  done in {time.monotonic() - started:.0f} s")
 
@@ -149,6 +150,7 @@ def welcome(settings: Settings, seconds: float) -> None:
 
 
 async def reembed(settings: Settings) -> None:
+    stop_on_signals()
     with locked(settings.data):
         async with running(settings, say, check_index=False) as cairn:
             line = Progress("Indexing")

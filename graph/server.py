@@ -157,7 +157,7 @@ class Neo4jServer:
     def _last_words(self) -> str:
         logs = (self.settings.home / "console.log", self.settings.home / "logs" / "neo4j.log")
         words = "".join(log.read_text(errors="replace")[-800:] for log in logs if log.exists())
-        return f"{words.strip() or 'it said nothing'} (all of it: {self.settings.home / 'logs'})"
+        return f"{words.strip() or 'it said nothing'} (all of it: {' and '.join(map(str, logs))})"
 
     def _make_password(self) -> None:
         path = self.settings.password_file
