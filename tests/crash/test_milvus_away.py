@@ -61,16 +61,28 @@ async def _writes_while_away(cairn: Service, name: str) -> None:
     started = time.monotonic()
     await cairn.remember(
         memories=[{"event": {"id": f"{name}-{n}", "text": f"{name} happened, part {n}."}} for n in range(3)],
-        lessons=[{"rbId": "81", "keyLesson": f"{name} taught patience.", "contextToPrefer": "Outages.", "linkNodes": [f"{name}-0"]}],
+        lessons=[
+            {
+                "rbId": "81",
+                "keyLesson": f"{name} taught patience.",
+                "contextToPrefer": "Outages.",
+                "linkNodes": [f"{name}-0"],
+            }
+        ],
     )
     assert time.monotonic() - started < 15  # one time-out of Milvus, and an answer
     started = time.monotonic()
-    await cairn.ask('mutation($id: ID!) { updateMemory(id: $id, patch: {text: "It was changed meanwhile."}) { id } }', id=f"{name}-1")
+    await cairn.ask(
+        'mutation($id: ID!) { updateMemory(id: $id, patch: {text: "It was changed meanwhile."}) { id } }',
+        id=f"{name}-1",
+    )
     await cairn.ask("mutation($id: ID!) { deleteMemory(id: $id) { deleted } }", id="BEFORE")
     assert time.monotonic() - started < 8  # known to be away by now: nobody waits for it
     index = await _index(cairn)
     assert index["up"] is False and index["detail"] and index["pending"] >= 4
-    assert (await cairn.ask("query($id: ID!) { memory(id: $id) { text lessons { rbId } } }", id=f"{name}-0"))["memory"]["lessons"]
+    assert (await cairn.ask("query($id: ID!) { memory(id: $id) { text lessons { rbId } } }", id=f"{name}-0"))["memory"][
+        "lessons"
+    ]
     with pytest.raises(Refused) as refused:
         await _found(cairn, name)
     assert refused.value.code == "UNAVAILABLE"
@@ -129,8 +141,14 @@ async def test_milvus_lite_is_started_again(cairn: Service, settings: Settings) 
 async def test_dropped_collections_are_rebuilt_with_the_same_answers(cairn: Service) -> None:
     """Both gone: repair makes them anew, and a question is answered as before."""
     await cairn.remember(
-        memories=[{"event": {"id": f"R{n}", "text": f"Ship {n} brought {('cars', 'grain', 'steel')[n % 3]} to port {n % 7}."}} for n in range(60)],
-        lessons=[{"rbId": str(900 + n), "keyLesson": f"Ask port {n} twice.", "contextToPrefer": f"Ship {n} is late."} for n in range(20)],
+        memories=[
+            {"event": {"id": f"R{n}", "text": f"Ship {n} brought {('cars', 'grain', 'steel')[n % 3]} to port {n % 7}."}}
+            for n in range(60)
+        ],
+        lessons=[
+            {"rbId": str(900 + n), "keyLesson": f"Ask port {n} twice.", "contextToPrefer": f"Ship {n} is late."}
+            for n in range(20)
+        ],
     )
     query = """{ searchMemories(query: "steel for port 5", limit: 20) { score memory { id } }
       searchLessons(query: "the ship is late", limit: 10) { semantic lesson { rbId } } }"""
@@ -139,10 +157,16 @@ async def test_dropped_collections_are_rebuilt_with_the_same_answers(cairn: Serv
     await client.drop_collection("graphembeddings")
     await client.drop_collection("reasoningbank")
     assert "repair" in (await _index(cairn))["detail"]
-    report = (await cairn.ask("mutation { repair(dryRun: false) { ok nodes nodeVectors lessons lessonVectors } }"))["repair"]
+    report = (await cairn.ask("mutation { repair(dryRun: false) { ok nodes nodeVectors lessons lessonVectors } }"))[
+        "repair"
+    ]
     assert report["ok"] and report["nodes"] == report["nodeVectors"] and report["lessons"] == report["lessonVectors"]
     after = await cairn.ask(query)
-    assert [hit["memory"]["id"] for hit in after["searchMemories"]] == [hit["memory"]["id"] for hit in before["searchMemories"]]
+    assert [hit["memory"]["id"] for hit in after["searchMemories"]] == [
+        hit["memory"]["id"] for hit in before["searchMemories"]
+    ]
     for old, new in zip(before["searchMemories"], after["searchMemories"], strict=True):
         assert new["score"] == pytest.approx(old["score"], abs=1e-4)
-    assert {hit["lesson"]["rbId"] for hit in after["searchLessons"]} == {hit["lesson"]["rbId"] for hit in before["searchLessons"]}
+    assert {hit["lesson"]["rbId"] for hit in after["searchLessons"]} == {
+        hit["lesson"]["rbId"] for hit in before["searchLessons"]
+    }

@@ -1,0 +1,176 @@
+"""A service that dies at a chosen step of a mutation, many times over: `python -m tests.crash.dying` (see test_crash.py).
+
+A step is a call at a border: a statement, a commit, the embedder, Milvus. The settings come as JSON on standard input; a JSON
+line for each trial goes to standard output. Every trial is a process of its own, forked before any thread or connection exists,
+so that a death costs a second instead of three. A trial first looks at what the death before it has left.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from api.app import running
+from api.context import Cairn, Context
+from api.schema import schema
+from api.settings import Settings
+from bank.embed import Embedder, WordLlamaModel
+from bank.vectors import Vectors
+from graph.session import Graph, Transaction
+
+# What is there before, and the mutation that dies. {p}: the prefix of all names of a trial, {r}: its lessons' ids.
+BEFORE = """mutation { remember(input: {convId: "{p}",
+  memories: [{event: {id: "{p}A", text: "{p} alpha happened."}}, {event: {id: "{p}B", text: "{p} beta happened."}}],
+  edges: [{id: "{p}E", source: "{p}A", target: "{p}B", text: "{p} led to it.", weight: 0.7}],
+  lessons: [{rbId: "{r}1", keyLesson: "{p} teaches.", contextToPrefer: "{p} context.", tags: ["{p}"], linkNodes: ["{p}A"]}]
+}) { created } }"""
+MUTATIONS = {
+    "remember": """mutation { remember(input: {convId: "{p}",
+      memories: [{event: {id: "{p}C", text: "{p} gamma happened."}}, {event: {id: "{p}A", text: "{p} alpha happened otherwise."}}],
+      edges: [{id: "{p}F", source: "{p}C", target: "{p}A", text: "{p} explains it.", weight: 0.9},
+              {id: "{p}E", source: "{p}A", target: "{p}B", text: "{p} led to it after all.", weight: 0.8}],
+      lessons: [{rbId: "{r}2", keyLesson: "{p} teaches more.", contextToPrefer: "{p} context.", tags: ["{p}"], linkNodes: ["{p}C", "{p}B"]},
+                {rbId: "{r}1", keyLesson: "{p} teaches.", contextToPrefer: "{p} context.", tags: ["{p}"], linkNodes: ["{p}B"]}],
+      idempotencyKey: "{p}"}) { created updated unchanged } }""",
+    "updateMemory": 'mutation { updateMemory(id: "{p}A", patch: {text: "{p} delta happened."}) { id } }',
+    "deleteMemory": 'mutation { deleteMemory(id: "{p}A") { deleted } }',
+    "updateEdge": 'mutation { updateEdge(id: "{p}E", text: "{p} changed.", weight: 0.2) { id } }',
+    "deleteEdge": 'mutation { deleteEdge(id: "{p}E") { deleted } }',
+    "recordLesson": """mutation { recordLesson(input: {rbId: "{r}3", keyLesson: "{p} recorded.", contextToPrefer: "{p} context.",
+      tags: ["{p}"], linkNodes: ["{p}A", "{p}B"]}) { rbId } }""",
+    "updateLesson": 'mutation { updateLesson(rbId: "{r}1", patch: {keyLesson: "{p} revised.", status: QUARANTINED}) { rbId } }',
+    "deleteLesson": 'mutation { deleteLesson(rbId: "{r}1") { deleted } }',
+    "linkLesson": 'mutation { linkLesson(rbId: "{r}1", nodeIds: ["{p}B"]) { rbId } }',
+    "unlinkLesson": 'mutation { unlinkLesson(rbId: "{r}1", nodeIds: ["{p}A"]) { rbId } }',
+}
+SNAPSHOT = """{
+  conversation(convId: "{p}") { memories { id text embeddingId reasoningPointerIds lessons { rbId } } edges { id text weight source { id } target { id } } }
+  one: lesson(rbId: "{r}1") { keyLesson status linkNodes lostSources sources { id } }
+  two: lesson(rbId: "{r}2") { keyLesson status linkNodes lostSources sources { id } }
+  three: lesson(rbId: "{r}3") { keyLesson status linkNodes lostSources sources { id } }
+  searchMemories(query: "{p} happened", filter: {convId: "{p}"}, limit: 20) { memory { id text } }
+  searchLessons(query: "{p} teaches", tags: ["{p}"], limit: 20) { lesson { rbId keyLesson } }
+}"""
+
+
+def named(text: str, trial: int) -> str:
+    return text.replace("{p}", f"trial{trial}x").replace("{r}", str(1000 + trial))
+
+
+async def ask(cairn: Cairn, query: str, trial: int) -> Any:
+    result = await schema.execute(named(query, trial), context_value=Context(cairn))
+    assert not result.errors, result.errors
+    return result.data
+
+
+async def snapshot(cairn: Cairn, trial: int) -> str:
+    """All that a client can see of a trial, with its names taken out."""
+    seen = await ask(cairn, SNAPSHOT, trial)
+    for found in ("searchMemories", "searchLessons"):
+        seen[found] = sorted(json.dumps(hit) for hit in seen[found])
+    seen["conversation"]["memories"].sort(key=lambda memory: memory["id"])
+    seen["conversation"]["edges"].sort(key=lambda edge: edge["id"])
+    plain = json.dumps(seen, sort_keys=True)
+    return plain.replace(f"trial{trial}x", "{p}").replace(str(1000 + trial), "{r}")
+
+
+class Death:
+    """Ends the process before the step with this number, without a word to anybody."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.at: int | None = None
+
+    def step(self) -> None:
+        if self.at is not None:
+            self.steps += 1
+            if self.steps == self.at:
+                os._exit(9)
+
+    def watch(self, owner: type, name: str, both: bool = False) -> None:
+        """Counts the calls of a method as steps; `both`: its return too."""
+        method: Callable[..., Any] = getattr(owner, name)
+
+        async def watched(*arguments: Any, **named_arguments: Any) -> Any:
+            self.step()
+            answer = await method(*arguments, **named_arguments)
+            if both:
+                self.step()
+            return answer
+
+        setattr(owner, name, watched)
+
+
+async def trial(
+    settings: Settings, number: int, mutation: str, at: int, tell: Callable[[dict[str, Any]], None]
+) -> None:
+    death = Death()
+    death.watch(Transaction, "run")  # before each statement; the last one's successor is after the commit
+    death.watch(Graph, "write", both=True)
+    death.watch(Embedder, "passages")
+    for name in ("insert", "upsert", "delete"):
+        death.watch(Vectors, name, both=True)
+    async with running(settings) as cairn:
+        left = None
+        if number:
+            for _ in range(200):
+                if await cairn.sync.pending() == 0:
+                    break
+                await asyncio.sleep(0.05)
+            report = await cairn.sync.compare()
+            left = {"state": await snapshot(cairn, number - 1), "ok": report.ok, "report": report.model_dump()}
+        await ask(cairn, BEFORE, number)
+        tell({"trial": number, "left": left, "before": await snapshot(cairn, number)})
+        if mutation:
+            death.at = at
+            await ask(cairn, MUTATIONS[mutation], number)
+            tell({"trial": number, "acknowledged": True})
+            await asyncio.sleep(0)
+            while await cairn.sync.pending():  # what follows the acknowledgement has steps too
+                await asyncio.sleep(0.02)
+            death.at = None
+            tell({"trial": number, "after": await snapshot(cairn, number), "steps": death.steps})
+
+
+def main() -> None:
+    settings = Settings(**json.loads(sys.stdin.readline()))
+    model = WordLlamaModel()
+    import api.app
+
+    api.app.load_model = lambda settings: model  # loaded once, before the forks
+    number, mutations = 0, [*MUTATIONS, ""]
+    place, at = 0, 1
+    while place < len(mutations):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reading)
+
+            def tell(line: dict[str, Any], out: int = writing) -> None:
+                os.write(out, (json.dumps(line) + "\n").encode())
+
+            try:
+                asyncio.run(trial(settings, number, mutations[place], at, tell))
+            except BaseException as error:  # told to the test, which fails with it
+                tell({"trial": number, "error": repr(error)})
+                os._exit(1)
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading) as lines:
+            said = [json.loads(line) for line in lines]
+        _, status = os.waitpid(child, 0)
+        outcome: dict[str, Any] = {"mutation": mutations[place], "at": at, "exit": os.waitstatus_to_exitcode(status)}
+        for line in said:
+            outcome |= line
+        print(json.dumps(outcome), flush=True)
+        number += 1
+        if outcome["exit"] == 9:
+            at += 1
+        else:
+            place, at = place + 1, 1
+
+
+if __name__ == "__main__":
+    main()

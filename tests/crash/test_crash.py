@@ -1,0 +1,46 @@
+"""The process dies before every step of every mutation: nothing acknowledged is lost, nothing half-written is seen."""
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+from api.settings import Settings
+from graph.queries import CYPHER
+from tests.crash.dying import MUTATIONS
+
+ROOT = CYPHER.parent
+
+
+async def test_death_at_every_step_of_every_mutation(settings: Settings) -> None:
+    """After each restart the trial's records are as before the mutation or as after it, whole, and as after it if it was
+    acknowledged; both stores agree once the index work is done; every mutation completes when nobody dies."""
+    own = settings.model_dump(mode="json", include={"data", "tenant", "neo4j_uri", "neo4j_user", "port"})
+    own |= {"neo4j_password": settings.neo4j_secret(), "tenant": f"{settings.tenant}-c", "embedder": "wordllama"}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.crash.dying",
+        cwd=ROOT,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    output, _ = await process.communicate((json.dumps(own) + "\n").encode())
+    trials: list[dict[str, Any]] = [json.loads(line) for line in output.splitlines() if line.startswith(b"{")]
+    assert process.returncode == 0 and not any("error" in trial for trial in trials), trials[-1]
+    whole = {trial["mutation"]: trial for trial in trials if "after" in trial}
+    assert set(whole) == set(MUTATIONS)
+    assert all(trial["at"] > trial["steps"] for trial in whole.values())
+    deaths = 0
+    for trial, following in zip(trials, trials[1:], strict=False):
+        if trial["exit"] != 9:
+            continue
+        deaths += 1
+        where = f"{trial['mutation']} died before step {trial['at']}"
+        left = following["left"]
+        assert left["ok"], (where, left["report"])
+        before, after = trial["before"], whole[trial["mutation"]]["after"]
+        allowed = [after] if trial.get("acknowledged") else [before, after]
+        assert left["state"] in allowed, (where, left["state"], allowed)
+    assert deaths >= 5 * len(MUTATIONS)
+    print(f"{deaths} deaths in {len(MUTATIONS)} mutations")
