@@ -4,9 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from graphql import GraphQLSyntaxError
+from graphql.validation.validate import ValidationAbortedError
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
+from strawberry.schema.exceptions import CannotGetOperationTypeError
 
 from api.context import Cairn, Context
 from api.problems import formatted, internal
@@ -30,11 +33,15 @@ def routes(cairn: Cairn) -> list[BaseRoute]:
             body = await _body(request, cairn.settings.max_body_bytes)
             query, variables, operation = _request(body)
         except BadRequest as error:
-            return _json({"errors": [{"message": str(error), "extensions": {"code": _code(error)}}]}, error.status)
+            return _refused(error)
         except ClientDisconnect:
             return Response(status_code=400)
         try:
             result = await schema.execute(query, variables, Context(cairn), operation_name=operation)
+        except CannotGetOperationTypeError:
+            return _refused(
+                BadRequest(400, f"`query` holds no operation{f' named {operation!r}' if operation else ''}.")
+            )
         except RecursionError:
             return _json(
                 {"errors": [{"message": "The query nests too deeply.", "extensions": {"code": "LIMIT_EXCEEDED"}}]}, 400
@@ -44,7 +51,9 @@ def routes(cairn: Cairn) -> list[BaseRoute]:
         answer: dict[str, Any] = {"data": result.data}
         if result.errors:
             answer["errors"] = [formatted(error) for error in result.errors]
-        return _json(answer)
+        # What is no query, in its form or its size, is a bad request; what is wrong inside one is an answer.
+        unread = any(isinstance(error, GraphQLSyntaxError | ValidationAbortedError) for error in result.errors or ())
+        return _json(answer, 400 if unread else 200)
 
     async def page(request: Request) -> Response:
         return HTMLResponse(PAGE.read_text(encoding="utf-8"))
@@ -102,9 +111,17 @@ def _no_number(name: str) -> float:
     raise ValueError(f"{name} is no JSON number")
 
 
-def _code(error: BadRequest) -> str:
-    return "LIMIT_EXCEEDED" if error.status == 413 else "BAD_USER_INPUT"
+def _refused(error: BadRequest) -> Response:
+    code = "LIMIT_EXCEEDED" if error.status == 413 else "BAD_USER_INPUT"
+    return _json({"errors": [{"message": str(error), "extensions": {"code": code}}]}, error.status)
+
+
+class Answer(JSONResponse):
+    def render(self, content: Any) -> bytes:
+        """A lone surrogate that a message repeats is no UTF-8: it leaves as it came, as JSON's escape."""
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode(errors="backslashreplace")
 
 
 def _json(content: Any, status: int = 200) -> Response:
-    return JSONResponse(content, status)
+    return Answer(content, status)

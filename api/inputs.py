@@ -9,9 +9,9 @@ from strawberry import UNSET
 import bank.model
 import graph.model
 from bank.bank import RememberCall
-from bank.lessons import check_namespace, parse_rb_id
+from bank.lessons import check_lessons, check_namespace, parse_rb_id
 from bank.model import LessonStatus, Outcome, Scope
-from graph.checks import Checks
+from graph.checks import Checks, check_edges, check_memories
 from graph.model import MemoryType
 
 
@@ -168,15 +168,19 @@ class RememberInput:
 
     def call(self) -> RememberCall:
         checks = Checks()
-        checks.name("convId", self.conv_id)
-        lessons = [lesson.draft(checks, f"lessons[{place}]") for place, lesson in enumerate(self.lessons)]
-        checks.done()
-        return RememberCall.model_construct(
-            memories=tuple(memory.draft(self.conv_id) for memory in self.memories),
+        inherited = self.conv_id if checks.name("convId", self.conv_id) else "-"  # its problem is named once
+        call = RememberCall.model_construct(
+            memories=tuple(memory.draft(inherited) for memory in self.memories),
             edges=tuple(edge.draft() for edge in self.edges),
-            lessons=tuple(lessons),
+            lessons=tuple(lesson.draft(checks, f"lessons[{place}]") for place, lesson in enumerate(self.lessons)),
             idempotency_key=self.idempotency_key,
         )
+        if checks.problems:  # the bank refuses what it finds; refused here, the call must be told of all of it, too
+            check_memories(checks, call.memories)
+            check_edges(checks, call.edges)
+            check_lessons(checks, call.lessons)
+        checks.done()
+        return call
 
 
 @strawberry.input(description="Only the fields of the memory's own type may be given; another is BAD_USER_INPUT.")

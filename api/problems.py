@@ -5,8 +5,9 @@ import secrets
 from typing import Any
 
 from graphql import GraphQLError
+from graphql.validation.validate import ValidationAbortedError
 
-from graph.errors import BadInput, CairnError
+from graph.errors import BadInput, CairnError, LimitExceeded
 
 log = logging.getLogger("cairn")
 
@@ -27,6 +28,8 @@ def formatted(error: GraphQLError) -> dict[str, Any]:
         return {"message": "The request nests too deeply.", "extensions": {"code": "LIMIT_EXCEEDED"}}
     elif "code" in extensions:
         pass
+    elif isinstance(error, ValidationAbortedError):  # the query is too large to be checked, or too wrong
+        extensions["code"] = LimitExceeded.code
     elif cause is None or error.path is None:
         # Syntax, unknown fields, values that no scalar takes: graphql-core says where and what.
         extensions["code"] = BadInput.code
