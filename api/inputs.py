@@ -176,6 +176,8 @@ class RememberInput:
             idempotency_key=self.idempotency_key,
         )
         if checks.problems:  # the bank refuses what it finds; refused here, the call must be told of all of it, too
+            if self.idempotency_key is not None:
+                checks.name("idempotencyKey", self.idempotency_key)
             check_memories(checks, call.memories)
             check_edges(checks, call.edges)
             check_lessons(checks, call.lessons)

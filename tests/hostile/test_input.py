@@ -134,8 +134,10 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
             "memories": [request(text="", tags=[" "])],
             "edges": [edge("A", "A", weight=2)],
             "lessons": [lesson(rbId="x", keyLesson="")],
+            "idempotencyKey": " ",
         },
         [
+            "idempotencyKey",
             "memories[0].text",
             "memories[0].tags[0]",
             "edges[0].target",
