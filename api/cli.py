@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for quiet in ("httpx", "httpx2", "openai", "neo4j", "asyncio"):
         logging.getLogger(quiet).setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", "pkg_resources is deprecated")  # milvus-lite's; setuptools is pinned for it
     try:
         settings = read_settings()
         prepare(settings)
@@ -82,6 +84,7 @@ async def serve(settings: Settings) -> None:
         require_free_port(settings.host, settings.port, "CAIRN_PORT")
         started = time.monotonic()
         async with running(settings, say) as cairn:
+            require_free_port(settings.host, settings.port, "CAIRN_PORT")  # by now Neo4j has taken its own
             server = Server(
                 uvicorn.Config(
                     create_app(cairn),
