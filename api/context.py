@@ -29,4 +29,4 @@ class Context:
     def __init__(self, cairn: Cairn) -> None:
         self.cairn = cairn
         self.budget = Budget()
-        self.loaders = Loaders(cairn.bank.memories, cairn.bank.lessons, self.budget)
+        self.loaders = Loaders(cairn.bank.memories, cairn.bank.lessons)

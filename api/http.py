@@ -72,6 +72,10 @@ def routes(cairn: Cairn) -> list[BaseRoute]:
 
 
 async def _body(request: Request, limit: int) -> bytes:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if "origin" in request.headers and kind != "application/json":
+        # A page elsewhere can make a browser post anything but JSON to this machine without asking first.
+        raise BadRequest(415, "A page in a browser must send the request as Content-Type: application/json.")
     declared = request.headers.get("content-length", "0")
     too_large = BadRequest(
         413, f"The request is larger than {limit:,} bytes. Send less at once, or raise CAIRN_MAX_BODY_BYTES."

@@ -13,7 +13,7 @@ RECORDS = 20_000  # what one request may read in all
 
 
 class Budget:
-    """How many records a request has read. Nested lists multiply; here they end."""
+    """How many records a request has been answered. Nested lists multiply; here they end."""
 
     def __init__(self) -> None:
         self.read = 0
@@ -38,21 +38,18 @@ class EdgesWanted(NamedTuple):
 class Loaders:
     """The values are the model's; the GraphQL types read their attributes, hence Any."""
 
-    def __init__(self, memories: Memories, lessons: Lessons, budget: Budget) -> None:
+    def __init__(self, memories: Memories, lessons: Lessons) -> None:
         self._memories = memories
         self._lessons = lessons
-        self._budget = budget
         self.memories: DataLoader[str, Any] = DataLoader(self._load_memories, max_batch_size=2_000)
         self.lessons: DataLoader[int, Any] = DataLoader(self._load_lessons, max_batch_size=2_000)
         self.edges: DataLoader[EdgesWanted, Any] = DataLoader(self._load_edges, max_batch_size=2_000)
 
     async def _load_memories(self, ids: list[str]) -> list[Any]:
-        self._budget.spend(len(ids))
         found = await self._memories.by_id(ids)
         return [found.get(one) for one in ids]
 
     async def _load_lessons(self, ids: list[int]) -> list[Any]:
-        self._budget.spend(len(ids))
         found = await self._lessons.by_id(ids)
         return [found.get(one) for one in ids]
 
@@ -64,7 +61,6 @@ class Loaders:
         pages: dict[EdgesWanted, Any] = {}
         for arguments, ids in groups.items():
             found = await self._memories.edges_of(ids, *arguments)
-            self._budget.spend(sum(len(page.nodes) for page in found.values()))
             pages |= {EdgesWanted(memory, *arguments): page for memory, page in found.items()}
         nothing: Page[Any] = Page(nodes=(), has_next_page=False, end_cursor=None)
         return [pages.get(one, nothing) for one in wanted]

@@ -6,9 +6,11 @@ from datetime import date, datetime
 from pathlib import Path
 
 import strawberry
+from graphql import GraphQLError
 from strawberry.extensions import AddValidationRules, MaxTokensLimiter, ParserCache, ValidationCache
 from strawberry.scalars import JSON
 from strawberry.schema.config import StrawberryConfig
+from strawberry.types import ExecutionContext
 
 import api.types as t
 from api.inputs import (
@@ -23,6 +25,7 @@ from api.inputs import (
     memory_filter,
 )
 from api.limits import MOST_TOKENS, DepthRule
+from api.loaders import RECORDS
 from api.paths import told_paths
 from api.status import status_of
 from bank.lessons import check_namespace, parse_rb_id
@@ -92,6 +95,7 @@ class Query:
         checks.share("minWeight", min_weight)
         checks.done()
         memories = info.context.cairn.bank.memories
+        info.context.budget.spend(limit * (max_hops + 1))
         found = await memories.paths(source, target, max_hops, limit, min_weight)
         return await told_paths(memories, found)  # type: ignore[return-value]
 
@@ -158,10 +162,12 @@ class Query:
         description="How the two stores disagree, counted online. Reads everything: not for every minute."
     )
     async def integrity(self, info: t.Asked) -> t.IntegrityReport:
+        info.context.budget.spend(RECORDS // 2)  # it reads far more: twice in a request is enough
         return await info.context.cairn.sync.compare()  # type: ignore[return-value]
 
     @strawberry.field
     async def status(self, info: t.Asked) -> t.Status:
+        info.context.budget.spend(RECORDS // 20)
         return await status_of(info.context.cairn, version())
 
 
@@ -236,7 +242,12 @@ def version() -> str:
         return str(project["project"]["version"])
 
 
-schema = strawberry.Schema(
+class Schema(strawberry.Schema):
+    def process_errors(self, errors: list[GraphQLError], execution_context: ExecutionContext | None = None) -> None:
+        """Logs nothing: a refusal is the caller's, with the caller's text in it; api/problems.py logs what is ours."""
+
+
+schema = Schema(
     query=Query,
     mutation=Mutation,
     types=(*t.MEMORY_TYPES, JSON),

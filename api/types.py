@@ -51,6 +51,8 @@ def parse_moment(text: Any) -> datetime:
 
 def parse_day(text: Any) -> date:
     try:
+        if len(text) != 10:  # other ways of ISO 8601 to write a day
+            raise ValueError
         return date.fromisoformat(text)
     except (ValueError, TypeError):
         raise ValueError(f"{text!r} is no day; write it like 2025-01-31") from None
@@ -94,6 +96,7 @@ class Memory:
     @strawberry.field(description="reasoningPointerIds, resolved: the join.")
     async def lessons(self, info: Asked) -> list["Lesson"]:
         found = await info.context.loaders.lessons.load_many([int(one) for one in self.reasoning_pointer_ids])
+        info.context.budget.spend(len(found))
         return [lesson for lesson in found if lesson is not None]
 
     @strawberry.field(description="Strongest first.")
@@ -106,9 +109,15 @@ class Memory:
         first: int = 20,
         after: str | None = None,
     ) -> "EdgePage":
-        page_arguments(first)
+        checks = Checks()
+        checks.between("first", first, 1, MOST_PER_PAGE)
+        checks.share("minWeight", min_weight)
+        checks.names("tags", tags or [])
+        checks.done()
         wanted = EdgesWanted(self.id, direction, min_weight, tuple(tags or ()), first, after)
-        return await info.context.loaders.edges.load(wanted)  # type: ignore[no-any-return]
+        page = await info.context.loaders.edges.load(wanted)
+        info.context.budget.spend(len(page.nodes))
+        return page  # type: ignore[no-any-return]
 
 
 @strawberry.type
@@ -186,10 +195,12 @@ class Edge:
 
     @strawberry.field
     async def source(self, info: Asked) -> Memory:
+        info.context.budget.spend(1)
         return await info.context.loaders.memories.load(_ends(self).source)  # type: ignore[no-any-return]
 
     @strawberry.field
     async def target(self, info: Asked) -> Memory:
+        info.context.budget.spend(1)
         return await info.context.loaders.memories.load(_ends(self).target)  # type: ignore[no-any-return]
 
 
@@ -255,6 +266,7 @@ class Lesson:
     @strawberry.field(description="linkNodes, resolved: the memories it was learnt from.")
     async def sources(self, info: Asked) -> list[Memory]:
         found = await info.context.loaders.memories.load_many([str(one) for one in self.link_nodes])
+        info.context.budget.spend(len(found))
         return [memory for memory in found if memory is not None]
 
 

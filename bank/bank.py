@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from bank.lessons import Lessons, check_lessons, lock_lessons, missing_sources, put_lessons, revise
+from bank.lessons import TITLE_BYTES, Lessons, check_lessons, lock_lessons, missing_sources, put_lessons, revise
 from bank.model import Lesson, LessonDraft, first_words
 from bank.sync import Change, Sync
 from graph.checks import (
     ITEMS,
     LINKS,
+    TEXT_BYTES,
     Checks,
     camel,
     check_edges,
@@ -19,6 +20,7 @@ from graph.checks import (
     check_own_fields,
     check_twins,
     check_window,
+    is_storable,
 )
 from graph.errors import BadInput, Conflict, NotFound, Problem
 from graph.ids import mint
@@ -43,6 +45,7 @@ from graph.store import (
     lock_memories,
     put_edges,
     put_memories,
+    unknown_ends,
     with_ids,
 )
 
@@ -89,7 +92,10 @@ class Bank:
     # ------------------------------------------------------------ remember
 
     async def remember(self, call: RememberCall) -> Remembered:
-        _check_call(call)
+        checks = _check_call(call)
+        if checks.problems:
+            checks.problems += await self._unknown_names(call)
+        checks.done()
         while True:
             try:
                 async with self._sync.writing() as revision:
@@ -128,22 +134,14 @@ class Bank:
             ):
                 raise MintedTwice
             there = set(written_rows) | set(known_rows)
-            problems = [
-                Problem(f"edges[{place}].{end}", f"no memory has the id {name}")
-                for place, draft in enumerate(edge_drafts)
-                for end, name in (("source", draft.source), ("target", draft.target))
-                if name not in there
-            ]
-            problems += missing_sources(lesson_drafts, there)
+            problems = unknown_ends(edge_drafts, there) + missing_sources(lesson_drafts, there)
             memories, memory_log, wrong_types = await put_memories(
                 tx, self._graph.tenant, memory_drafts, written_rows, now, revision
             )
-            problems += wrong_types
-            if problems:
-                raise BadInput.of(problems)
             edges, edge_log, wrong_ends = await put_edges(tx, edge_drafts, minted, now)
-            if wrong_ends:
-                raise BadInput.of(wrong_ends)
+            problems += wrong_types + wrong_ends
+            if problems:
+                raise BadInput.of(problems)  # and nothing of what was written so far stays
             lessons, lesson_log, pointers = await put_lessons(tx, lesson_drafts, lesson_rows, now, revision)
             for memory_id, rb_ids in pointers.items():
                 if memory_id in memories:
@@ -164,6 +162,15 @@ class Bank:
             return answer, [*_changes(memories, memory_log), *_changes(lessons, lesson_log)]
 
         return await self._graph.write(work)
+
+    async def _unknown_names(self, call: RememberCall) -> list[Problem]:
+        """For a call that is refused anyway: which memories it names that are neither in it nor in the graph."""
+        named = [end for edge in call.edges for end in (edge.source, edge.target)]
+        named += [node for lesson in call.lessons for node in lesson.link_nodes]
+        known = {draft.id for draft in call.memories if draft.id}
+        known |= {name for name in named if not is_storable(name)}  # named as a problem already
+        known |= set(await self.memories.by_id(name for name in named if name not in known))
+        return unknown_ends(call.edges, known) + missing_sources(call.lessons, known)
 
     async def _answer_again(self, kept: str) -> Remembered:
         """What was answered under an idempotency key; what has been deleted since stays deleted."""
@@ -265,9 +272,9 @@ class Bank:
 
     async def update_lesson(self, rb_id: int, patch: dict[str, Any]) -> Lesson:
         checks = Checks()
-        for key in ("title", "key_lesson", "context_to_prefer"):
+        for key, limit in (("title", TITLE_BYTES), ("key_lesson", TEXT_BYTES), ("context_to_prefer", TEXT_BYTES)):
             if key in patch:
-                checks.text(camel(key), patch[key])
+                checks.text(camel(key), patch[key], limit)
         for key in ("tags", "outcome", "status"):
             if key in patch and patch[key] is None:
                 checks.add(camel(key), "cannot be null; leave it out to keep it as it is")
@@ -327,7 +334,7 @@ class Bank:
 # ---------------------------------------------------------------- the parts of a write
 
 
-def _check_call(call: RememberCall) -> None:
+def _check_call(call: RememberCall) -> Checks:
     checks = Checks()
     items = len(call.memories) + len(call.edges) + len(call.lessons)
     if items > ITEMS:
@@ -341,7 +348,7 @@ def _check_call(call: RememberCall) -> None:
     check_twins(checks, "memories", ((draft.id, draft) for draft in call.memories))
     check_twins(checks, "edges", ((draft.id, draft) for draft in call.edges))
     check_twins(checks, "lessons", ((str(d.rb_id) if d.rb_id else None, d) for d in call.lessons))
-    checks.done()
+    return checks
 
 
 def _check_patch(checks: Checks, patch: dict[str, Any]) -> None:

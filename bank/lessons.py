@@ -4,7 +4,7 @@ A link is three things that are written in one transaction, with the memory and 
 `reasoning_pointer_ids`, the lesson's `link_nodes`, and LEARNED_FROM between them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -18,13 +18,14 @@ from graph.store import Written, changed
 
 FIRST_CONFIDENCE = 0.8  # of a lesson that was recorded by hand
 LARGEST_ID = 2**63 - 1
+TITLE_BYTES = 1_024
 
 
 def check_lessons(checks: Checks, drafts: Sequence[LessonDraft], field: str = "lessons[{}]") -> None:
     for place, draft in enumerate(drafts):
         here = field.format(place)
         if draft.title is not None:
-            checks.text(f"{here}.title", draft.title, 1_024)
+            checks.text(f"{here}.title", draft.title, TITLE_BYTES)
         checks.text(f"{here}.keyLesson", draft.key_lesson)
         checks.text(f"{here}.contextToPrefer", draft.context_to_prefer)
         checks.names(f"{here}.tags", draft.tags)
@@ -40,7 +41,13 @@ def check_namespace(checks: Checks, field: str, namespace: str) -> None:
 
 def parse_rb_id(checks: Checks, field: str, text: str) -> int:
     """An rb_id from its text; 0, with a problem noted, where it is none."""
-    if text.isascii() and text.isdigit() and text == str(int(text or 0)) and 0 < int(text) <= LARGEST_ID:
+    if (
+        len(text) <= 19
+        and text.isascii()
+        and text.isdigit()
+        and text == str(int(text or 0))
+        and 0 < int(text) <= LARGEST_ID
+    ):
         return int(text)
     checks.add(field, f"{text!r} is no lesson id: a whole number from 1 to {LARGEST_ID}")
     return 0
@@ -141,7 +148,7 @@ async def _write(tx: Transaction, rows: list[dict[str, Any]], added: list[Any], 
         await tx.run("add_links", pairs=added)
 
 
-def missing_sources(drafts: Sequence[LessonDraft], known: set[str]) -> list[Problem]:
+def missing_sources(drafts: Sequence[LessonDraft], known: Collection[str]) -> list[Problem]:
     return [
         Problem(f"lessons[{place}].linkNodes", f"no memory has the id {node}")
         for place, draft in enumerate(drafts)

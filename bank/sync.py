@@ -5,7 +5,8 @@ A record (a memory or a lesson) is in one of these states; `revision` names one 
   state     graph                         index row            how it goes on
   --------  ----------------------------  -------------------  ---------------------------------------------------
   marked    there, to_index               none, old or new     indexed: row := the record; then the mark is cleared
-                                                               if the revision is still the one indexed
+                                                               if the revision is still the one indexed, set again
+                                                               if not; a Removal is noted if the record is gone
   settled   there, no mark                of that revision     a write changes the revision and sets the mark, in
                                                                one transaction
   leaving   gone, a Removal is noted      any                  row deleted; then the Removal is dropped, and a record
@@ -14,8 +15,8 @@ A record (a memory or a lesson) is in one of these states; `revision` names one 
 
 The graph transaction that moves a record to `marked` or `leaving` is the acknowledgement. A row whose revision is not
 the record's is never an answer, so every state but `settled` only costs recall, never truth. A crash leaves a mark or a
-Removal, which the next round takes up. What no mark tells (an indexer that slept, woke late and overwrote a newer row)
-the sweep finds: it compares revisions on both sides, at start and now and then.
+Removal, which the next round takes up. What no mark tells (an indexer that slept, woke late, overwrote a newer row and
+died before it could look again) the sweep finds: it compares revisions on both sides, at start and now and then.
 
 `ACTORS` below says the same as data: who does what in which order, a step being one transaction or one call to Milvus.
 A test walks through every interleaving of these steps, with crashes and late wake-ups.
@@ -28,7 +29,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from bank.embed import Embedder
 from bank.integrity import KINDS, PAGE, Disagreements, Integrity, Kind
@@ -64,7 +65,11 @@ def _put_row(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
 
 
 def _clear_mark(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
-    return (pair._replace(marked=False) if held is not None and pair.record == held else pair), None
+    if held is None:
+        return pair, None
+    if pair.record is None:
+        return pair._replace(removal=True), None
+    return pair._replace(marked=pair.record != held), None
 
 
 def _read_removal(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
@@ -280,8 +285,7 @@ class Sync:
 
     async def _write_rows(self, changes: Sequence[Change]) -> None:
         """marked -> settled"""
-        memories = [(change.record, change.fresh) for change in changes if isinstance(change.record, Memory)]
-        lessons = [(change.record, change.fresh) for change in changes if isinstance(change.record, Lesson)]
+        memories, lessons = _latest(changes, Memory), _latest(changes, Lesson)
         texts = [memory.text for memory, _ in memories]
         texts += [text for lesson, _ in lessons for text in (lesson.key_lesson, lesson.context_to_prefer)]
         vectors = iter(await self._embedder.passages(texts))
@@ -388,3 +392,18 @@ class Sync:
                 total += len(rows)
         await self.drain(progress=lambda done: progress(done, total))
         return total
+
+
+R = TypeVar("R", Memory, Lesson)
+
+
+def _latest(changes: Sequence[Change], kind: type[R]) -> list[tuple[R, bool]]:
+    """Each record once, as it was changed last: two rows of one key in one call would both be kept. Should the order
+    have been another one, the mark is set again when it is to be cleared."""
+    found: dict[Any, tuple[R, bool]] = {}
+    for change in changes:
+        if isinstance(change.record, kind):
+            key = change.record.id if isinstance(change.record, Memory) else change.record.rb_id
+            fresh = change.fresh or (key in found and found[key][1])
+            found[key] = (change.record, fresh)
+    return list(found.values())

@@ -78,8 +78,14 @@ class Vectors:
             Path(self._uri).parent.mkdir(parents=True, exist_ok=True)
             await asyncio.to_thread(_start_lite, self._uri)
         try:
-            database = "" if self.local else self._database
-            client = AsyncMilvusClient(uri=self._uri, token=self._token, db_name=database, timeout=SECONDS)
+            client = AsyncMilvusClient(
+                uri=self._uri,
+                token=self._token,
+                db_name="" if self.local else self._database,
+                timeout=SECONDS,
+                # Milvus Lite hangs up on a client that pings it while nothing is going on.
+                grpc_options={"grpc.keepalive_time_ms": 2**31 - 1} if self.local else {},
+            )
         except (MilvusException, grpc.RpcError, TimeoutError, OSError) as error:
             raise Unavailable(f"Milvus at {self._uri} does not answer: {_short(error)}") from error
         self._open_client = client
@@ -289,7 +295,7 @@ class Vectors:
         self, collection: str, field: str, wanted: Vector | str, expression: str, limit: int, vector_field: str = ""
     ) -> list[Hit]:
         owner = "pointer_to_node" if collection == MEMORIES else "rb_id"
-        found = await self._call(
+        search = self._call(
             self._client.search(
                 collection,
                 data=[wanted if isinstance(wanted, str) else wanted.tolist()],
@@ -300,6 +306,13 @@ class Vectors:
                 timeout=SECONDS,
             )
         )
+        try:
+            found = await search
+        except Unavailable:
+            # Milvus Lite cannot compute BM25 over a collection without rows.
+            if isinstance(wanted, str) and await self._is_empty(collection):
+                return []
+            raise
         return [
             Hit(
                 key=hit["entity"][owner],
@@ -309,6 +322,10 @@ class Vectors:
             )
             for hit in found[0]
         ]
+
+    async def _is_empty(self, collection: str) -> bool:
+        rows = await self._call(self._client.query(collection, filter="", output_fields=["count(*)"], timeout=SECONDS))
+        return int(rows[0]["count(*)"]) == 0
 
     def _memory_expression(self, filter: MemoryFilter) -> str:
         """All of a filter but `textContains`, which the graph answers: it knows upper and lower case of all letters."""

@@ -90,6 +90,12 @@ class Checks:
             self.add(field, "has no offset; write it like 2025-01-31T09:00:00Z")
 
 
+def is_storable(value: str) -> bool:
+    """Whether the stores can be asked for it at all."""
+    checks = Checks()
+    return checks.storable("", value)
+
+
 def check_memories(checks: Checks, drafts: Sequence[MemoryDraft], field: str = "memories") -> None:
     for place, draft in enumerate(drafts):
         here = f"{field}[{place}]"
@@ -134,7 +140,8 @@ def check_twins(checks: Checks, field: str, drafts: Iterable[tuple[str | None, o
     seen: dict[str, object] = {}
     for place, (key, draft) in enumerate(drafts):
         if key is not None and seen.setdefault(key, draft) != draft:
-            checks.add(f"{field}[{place}].id", f"{key} stands twice in this call, with different content")
+            name = "rbId" if field == "lessons" else "id"
+            checks.add(f"{field}[{place}].{name}", f"{key} stands twice in this call, with different content")
 
 
 def camel(name: str) -> str:

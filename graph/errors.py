@@ -43,7 +43,7 @@ class BadInput(CairnError):
         found = tuple(problems)
         shown = "; ".join(str(problem) for problem in found[:20])
         more = f"; and {len(found) - 20} more" if len(found) > 20 else ""
-        return cls(f"Nothing was stored. {shown}{more}", found)
+        return cls(f"{shown}{more}", found)
 
 
 class NotFound(CairnError):

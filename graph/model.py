@@ -132,8 +132,10 @@ def memory_from_row(row: Mapping[str, Any]) -> Memory:
 
 
 def embedding_id(tenant: str, memory_id: str) -> str:
-    """The memory's row in the vector store, where the tenants share one collection."""
-    return f"emb_{memory_id}" if tenant == DEFAULT_TENANT else f"emb_{tenant}/{memory_id}"
+    """The memory's row in the vector store, where the tenants share one collection. Milvus Lite puts keys into SQL as
+    they are, so what would end a literal there is spelt as in a URL."""
+    spelt = memory_id.replace("%", "%25").replace("'", "%27")
+    return f"emb_{spelt}" if tenant == DEFAULT_TENANT else f"emb_{tenant}/{spelt}"
 
 
 class Edge(Value):

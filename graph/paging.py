@@ -2,7 +2,7 @@
 
 import base64
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from graph.errors import BadInput, Problem
@@ -23,10 +23,21 @@ def decode_cursor(cursor: str, *kinds: type) -> tuple[Any, ...]:
             datetime.fromisoformat(value) if kind is datetime else kind(value)
             for kind, value in zip(kinds, plain, strict=True)
         )
-        if any(isinstance(value, datetime) and value.tzinfo is None for value in values):
-            raise ValueError("a time without an offset")
-    except (ValueError, TypeError, UnicodeError, RecursionError) as error:
+        return tuple(_possible(value) for value in values)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise BadInput.of(
             [Problem("after", "is not a cursor of this listing; use endCursor of the page before")]
         ) from error
-    return values
+
+
+def _possible(value: Any) -> Any:
+    """A value that the graph can compare with; a cursor may have been forged."""
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise ValueError("a time without an offset")
+        return value.astimezone(UTC)
+    if isinstance(value, str):
+        value.encode()
+    elif not -(2**63) <= value < 2**63:  # also not a number, or infinite
+        raise ValueError("a number out of range")
+    return value

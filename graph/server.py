@@ -37,6 +37,7 @@ server.http.listen_address=127.0.0.1:{http_port}
 server.http.advertised_address=127.0.0.1:{http_port}
 server.https.enabled=false
 dbms.usage_report.enabled=false
+client.allow_telemetry=false
 server.memory.pagecache.size=256m
 # Everybody has hung up when the service stops its Neo4j: no need to wait ten seconds for them.
 internal.server.bolt.connection_shutdown_wait_time=0s

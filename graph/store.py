@@ -1,6 +1,6 @@
 """The memories and edges of a tenant: what is written inside a transaction, and what is read."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -29,7 +29,7 @@ from graph.walk import best_paths
 CONVERSATION_MEMORIES = 10_000
 # A memory with more edges than this takes part in a path over its strongest ones.
 EDGES_OF_A_HUB = 2_000
-_END_OF_TIME = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+_END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
 
 class MintedTwice(Exception):
@@ -152,6 +152,15 @@ async def put_edges(
         if changes:
             await tx.run("change_edges", rows=changes)
     return edges, written, problems
+
+
+def unknown_ends(drafts: Sequence[EdgeDraft], known: Collection[str]) -> list[Problem]:
+    return [
+        Problem(f"edges[{place}].{end}", f"no memory has the id {name}")
+        for place, draft in enumerate(drafts)
+        for end, name in (("source", draft.source), ("target", draft.target))
+        if name not in known
+    ]
 
 
 def edge_changes(old: Mapping[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:

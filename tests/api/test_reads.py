@@ -1,6 +1,5 @@
 """Reads: filters, stable pages, paths, nested fields in one query a level."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ PATHS = """query($source: ID!, $target: ID!, $hops: Int!, $limit: Int!, $min: Fl
 
 
 @pytest.fixture(scope="module", autouse=True)
-async def records(cairn: Service) -> AsyncIterator[None]:
+async def records(cairn: Service) -> None:
     """Thirty memories in three conversations, a small web of edges, a few lessons."""
     kinds = ["userRequest", "agentAction", "event"]
     memories: list[dict[str, Any]] = [
@@ -71,7 +70,6 @@ async def records(cairn: Service) -> AsyncIterator[None]:
         ],
         lessons=lessons,
     )
-    yield
 
 
 async def _all(cairn: Service, query: str, field: str, key: str, first: int, **variables: Any) -> list[str]:
@@ -125,7 +123,8 @@ async def test_filters_hold(cairn: Service, filter: dict[str, Any], expected: li
     """Every condition given holds, in the listing and in the search alike."""
     listed = await _all(cairn, PAGE, "memories", "id", 4, filter=filter)
     assert sorted(listed) == [f"M{n:02}" for n in expected]
-    search = 'query($filter: MemoryFilter) { searchMemories(query: "memory speaks of size", filter: $filter, limit: 50) { memory { id } } }'
+    search = """query($filter: MemoryFilter) { searchMemories(query: "memory speaks of size", filter: $filter, limit: 50) {
+      memory { id } } }"""
     found = [hit["memory"]["id"] for hit in (await cairn.ask(search, filter=filter))["searchMemories"]]
     assert sorted(found) == [f"M{n:02}" for n in expected]
 

@@ -269,7 +269,7 @@ async def test_a_deleted_id_can_be_written_again(cairn: Service) -> None:
     )
     assert lesson["linkLesson"] == {"lostSources": [], "linkNodes": ["N1004", "N1006"]}
     report = await cairn.settled()
-    assert report["ok"], report
+    assert report["ok"], str(report)
 
 
 async def test_links_agree_whatever_runs_at_the_same_time(cairn: Service) -> None:
@@ -292,7 +292,7 @@ async def test_links_agree_whatever_runs_at_the_same_time(cairn: Service) -> Non
     await asyncio.gather(*mixed, return_exceptions=True)
     assert sorted((await _pointers(cairn))["HUB"]) == [str(600 + n) for n in range(1, 32, 2)]
     report = await cairn.settled()
-    assert report["ok"], report
+    assert report["ok"], str(report)
 
 
 async def _pointers(cairn: Service) -> dict[str, list[str]]:
@@ -305,3 +305,15 @@ async def _pointers(cairn: Service) -> dict[str, list[str]]:
         backwards = [lesson["rbId"] for lesson in answer["lessons"]["nodes"] if memory in lesson["linkNodes"]]
         assert sorted(ids) == sorted(backwards)
     return pointers
+
+
+async def test_all_problems_are_told_at_once(cairn: Service) -> None:
+    """What is wrong in itself and what does not exist, in one answer."""
+    with pytest.raises(Refused) as refused:
+        await cairn.remember(
+            memories=[{"event": {"text": " "}}],
+            edges=[{"source": "N1001", "target": "N9", "text": "To nobody.", "weight": 2}],
+            lessons=[{"keyLesson": "From nobody.", "contextToPrefer": "Never.", "linkNodes": ["N8"]}],
+        )
+    assert refused.value.fields == ["memories[0].text", "edges[0].weight", "edges[0].target", "lessons[0].linkNodes"]
+    assert "N9" in str(refused.value) and "N8" in str(refused.value)

@@ -1,4 +1,4 @@
-"""A service that dies at a chosen step of a mutation, many times over: `python -m tests.crash.dying` (see test_crash.py).
+"""A service that dies at a chosen step of a mutation, many times over: `python -m tests.crash.dying remember …`.
 
 A step is a call at a border: a statement, a commit, the embedder, Milvus. The settings come as JSON on standard input; a JSON
 line for each trial goes to standard output. Every trial is a process of its own, forked before any thread or connection exists,
@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -28,11 +29,14 @@ BEFORE = """mutation { remember(input: {convId: "{p}",
 }) { created } }"""
 MUTATIONS = {
     "remember": """mutation { remember(input: {convId: "{p}",
-      memories: [{event: {id: "{p}C", text: "{p} gamma happened."}}, {event: {id: "{p}A", text: "{p} alpha happened otherwise."}}],
+      memories: [{event: {id: "{p}C", text: "{p} gamma happened."}},
+                 {event: {id: "{p}A", text: "{p} alpha happened otherwise."}}],
       edges: [{id: "{p}F", source: "{p}C", target: "{p}A", text: "{p} explains it.", weight: 0.9},
               {id: "{p}E", source: "{p}A", target: "{p}B", text: "{p} led to it after all.", weight: 0.8}],
-      lessons: [{rbId: "{r}2", keyLesson: "{p} teaches more.", contextToPrefer: "{p} context.", tags: ["{p}"], linkNodes: ["{p}C", "{p}B"]},
-                {rbId: "{r}1", keyLesson: "{p} teaches.", contextToPrefer: "{p} context.", tags: ["{p}"], linkNodes: ["{p}B"]}],
+      lessons: [{rbId: "{r}2", keyLesson: "{p} teaches more.", contextToPrefer: "{p} context.", tags: ["{p}"],
+                 linkNodes: ["{p}C", "{p}B"]},
+                {rbId: "{r}1", keyLesson: "{p} teaches.", contextToPrefer: "{p} context.", tags: ["{p}"],
+                 linkNodes: ["{p}B"]}],
       idempotencyKey: "{p}"}) { created updated unchanged } }""",
     "updateMemory": 'mutation { updateMemory(id: "{p}A", patch: {text: "{p} delta happened."}) { id } }',
     "deleteMemory": 'mutation { deleteMemory(id: "{p}A") { deleted } }',
@@ -46,7 +50,8 @@ MUTATIONS = {
     "unlinkLesson": 'mutation { unlinkLesson(rbId: "{r}1", nodeIds: ["{p}A"]) { rbId } }',
 }
 SNAPSHOT = """{
-  conversation(convId: "{p}") { memories { id text embeddingId reasoningPointerIds lessons { rbId } } edges { id text weight source { id } target { id } } }
+  conversation(convId: "{p}") { memories { id text embeddingId reasoningPointerIds lessons { rbId } }
+    edges { id text weight source { id } target { id } } }
   one: lesson(rbId: "{r}1") { keyLesson status linkNodes lostSources sources { id } }
   two: lesson(rbId: "{r}2") { keyLesson status linkNodes lostSources sources { id } }
   three: lesson(rbId: "{r}3") { keyLesson status linkNodes lostSources sources { id } }
@@ -136,12 +141,13 @@ async def trial(
 
 def main() -> None:
     settings = Settings(**json.loads(sys.stdin.readline()))
+    mutations = [*sys.argv[1:], ""]  # the last trial only looks at what the one before it left
+    warnings.filterwarnings("ignore", "pkg_resources is deprecated")
     model = WordLlamaModel()
     import api.app
 
     api.app.load_model = lambda settings: model  # loaded once, before the forks
-    number, mutations = 0, [*MUTATIONS, ""]
-    place, at = 0, 1
+    number, place, at = 0, 0, 1
     while place < len(mutations):
         reading, writing = os.pipe()
         child = os.fork()
@@ -153,7 +159,7 @@ def main() -> None:
 
             try:
                 asyncio.run(trial(settings, number, mutations[place], at, tell))
-            except BaseException as error:  # told to the test, which fails with it
+            except BaseException as error:  # noqa: BLE001  told to the test, which fails with it
                 tell({"trial": number, "error": repr(error)})
                 os._exit(1)
             os._exit(0)

@@ -1,6 +1,7 @@
 """The process dies before every step of every mutation: nothing acknowledged is lost, nothing half-written is seen."""
 
 import asyncio
+import itertools
 import json
 import sys
 from typing import Any
@@ -15,24 +16,13 @@ ROOT = CYPHER.parent
 async def test_death_at_every_step_of_every_mutation(settings: Settings) -> None:
     """After each restart the trial's records are as before the mutation or as after it, whole, and as after it if it was
     acknowledged; both stores agree once the index work is done; every mutation completes when nobody dies."""
-    own = settings.model_dump(mode="json", include={"data", "tenant", "neo4j_uri", "neo4j_user", "port"})
-    own |= {"neo4j_password": settings.neo4j_secret(), "tenant": f"{settings.tenant}-c", "embedder": "wordllama"}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.crash.dying",
-        cwd=ROOT,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    output, _ = await process.communicate((json.dumps(own) + "\n").encode())
-    trials: list[dict[str, Any]] = [json.loads(line) for line in output.splitlines() if line.startswith(b"{")]
-    assert process.returncode == 0 and not any("error" in trial for trial in trials), trials[-1]
-    whole = {trial["mutation"]: trial for trial in trials if "after" in trial}
+    names = list(MUTATIONS)
+    series = await asyncio.gather(_series(settings, names[:1] + names[6:]), _series(settings, names[1:6]))
+    whole = {trial["mutation"]: trial for trials in series for trial in trials if "after" in trial}
     assert set(whole) == set(MUTATIONS)
     assert all(trial["at"] > trial["steps"] for trial in whole.values())
     deaths = 0
-    for trial, following in zip(trials, trials[1:], strict=False):
+    for trial, following in (pair for trials in series for pair in itertools.pairwise(trials)):
         if trial["exit"] != 9:
             continue
         deaths += 1
@@ -44,3 +34,23 @@ async def test_death_at_every_step_of_every_mutation(settings: Settings) -> None
         assert left["state"] in allowed, (where, left["state"], allowed)
     assert deaths >= 5 * len(MUTATIONS)
     print(f"{deaths} deaths in {len(MUTATIONS)} mutations")
+
+
+async def _series(settings: Settings, mutations: list[str]) -> list[dict[str, Any]]:
+    """One death after the other, on a tenant and an index of its own."""
+    own = settings.model_dump(mode="json", include={"neo4j_uri", "neo4j_user", "port"}) | {
+        "neo4j_password": settings.neo4j_secret(),
+        "tenant": f"{settings.tenant}-{mutations[0]}",
+        "data": str(settings.data / mutations[0]),
+        "embedder": "wordllama",
+    }
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.crash.dying", *mutations),
+        cwd=ROOT,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    output, _ = await process.communicate((json.dumps(own) + "\n").encode())
+    trials = [json.loads(line) for line in output.splitlines() if line.startswith(b"{")]
+    assert process.returncode == 0 and not any("error" in trial for trial in trials), trials[-1]
+    return trials

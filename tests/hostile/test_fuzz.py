@@ -124,7 +124,6 @@ async def never_our_fault(cairn: Service, query: str, variables: Any) -> None:
         assert error["extensions"]["code"] not in ("INTERNAL", "UNAVAILABLE"), error["message"]
 
 
-@pytest.mark.xfail(strict=True, reason="bank/vectors.py _search: BM25 over no rows fails in Milvus Lite")
 async def test_a_search_of_nothing(cairn: Service) -> None:
     """A service with nothing in it finds nothing; it does not fail. First, while there is nothing."""
     answer = await cairn.ask('{ searchMemories(query: "words") { score } searchLessons(query: "words") { score } }')

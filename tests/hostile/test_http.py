@@ -229,7 +229,6 @@ async def test_a_request_reads_at_most_twenty_thousand_records(cairn: Service) -
     assert "20,000" in str(error)
 
 
-@pytest.mark.xfail(strict=True, reason="api/types.py, api/loaders.py: what a loader has read once is shown for free")
 async def test_the_same_records_over_and_over_are_counted_too(cairn: Service) -> None:
     """Two memories and 28 edges, nested, are 28^3 records in the answer though few in the store: LIMIT_EXCEEDED."""
     await star(cairn, "pair", 2, 28)
@@ -279,3 +278,13 @@ async def test_an_internal_error_of_one_field_leaves_the_others(
     assert answer["data"]["edge"] is None
     assert answer["data"]["status"]["version"]
     assert [error["extensions"]["code"] for error in answer["errors"]] == ["INTERNAL"]
+
+
+async def test_a_page_elsewhere_cannot_write_through_the_browser(cairn: Service) -> None:
+    """What a browser sends for another site without asking us first, text/plain or a form, is refused; JSON is not."""
+    body = '{"query": "{ status { ready } }"}'
+    for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+        headers = {"Origin": "http://elsewhere.example", "Content-Type": kind}
+        assert (await cairn.http.post("/graphql", content=body, headers=headers)).status_code == 415
+    headers = {"Origin": "http://127.0.0.1:8000", "Content-Type": "application/json; charset=utf-8"}
+    assert (await cairn.http.post("/graphql", content=body, headers=headers)).json()["data"]["status"]["ready"]
