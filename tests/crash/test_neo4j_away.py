@@ -1,0 +1,96 @@
+"""Neo4j is killed under concurrent writes: nothing acknowledged is lost, calls fail fast, and the service goes on by itself."""
+
+import asyncio
+import os
+import signal
+import time
+from typing import Any
+
+import pytest
+
+from api.settings import Settings
+from tests.ports import free_port
+from tests.service import Refused, Service, serving
+
+
+async def _write_until(cairn: Service, name: str, stop: asyncio.Event, acknowledged: list[str], slowest: list[float]) -> None:
+    """Writes one memory after the other and notes which were acknowledged, and how long a refusal took."""
+    number = 0
+    while not stop.is_set():
+        number += 1
+        key = f"{name}-{number}"
+        started = time.monotonic()
+        try:
+            await cairn.remember(memories=[{"event": {"id": key, "text": f"Event {key}."}}])
+            acknowledged.append(key)
+        except Refused as refused:
+            if refused.code != "UNAVAILABLE":
+                raise
+            slowest.append(time.monotonic() - started)
+
+
+async def _status(cairn: Service) -> dict[str, Any]:
+    return (await cairn.ask("{ status { ready stores { name up } } }"))["status"]  # type: ignore[no-any-return]
+
+
+async def test_neo4j_is_killed_under_writes(settings: Settings, tmp_path: Any) -> None:
+    """Two services on one Neo4j: its own, which starts its child again, and one that knows it by its address."""
+    mine = Settings(
+        data=tmp_path / "mine",
+        port=free_port(),
+        neo4j_bolt_port=free_port(),
+        neo4j_http_port=free_port(),
+        embedder="wordllama",
+    )
+    async with serving(mine) as own:
+        home = mine.data / "neo4j"
+        other = Settings(
+            data=tmp_path / "other",
+            port=free_port(),
+            tenant="other",
+            neo4j_uri=f"bolt://127.0.0.1:{mine.neo4j_bolt_port}",
+            neo4j_password_file=home / "password",
+            embedder="wordllama",
+        )
+        async with serving(other) as elsewhere:
+            services = {"own": own, "elsewhere": elsewhere}
+            stop = asyncio.Event()
+            acknowledged: dict[str, list[str]] = {name: [] for name in services}
+            slowest: list[float] = []
+            writers = [
+                asyncio.create_task(_write_until(service, f"{name}{n}", stop, acknowledged[name], slowest))
+                for name, service in services.items()
+                for n in range(6)
+            ]
+            await asyncio.sleep(2)
+            before = {name: len(keys) for name, keys in acknowledged.items()}
+            assert all(before.values())
+            os.kill(int((home / "pid").read_text()), signal.SIGKILL)
+            await asyncio.sleep(1)
+            assert (await _status(own))["ready"] is False
+            deadline = time.monotonic() + 90
+            while not all(len(acknowledged[name]) > before[name] + 20 for name in services):
+                assert time.monotonic() < deadline, "writes did not go on"
+                await asyncio.sleep(0.2)
+            stop.set()
+            await asyncio.gather(*writers)
+            assert slowest, "nobody noticed"
+            assert max(slowest) < 5, max(slowest)
+            for name, service in services.items():
+                found: set[str] = set()
+                for start in range(0, len(acknowledged[name]), 100):
+                    part = acknowledged[name][start : start + 100]
+                    fields = " ".join(f'a{n}: memory(id: "{key}") {{ id }}' for n, key in enumerate(part))
+                    found |= {one["id"] for one in (await service.ask(f"{{ {fields} }}")).values() if one}
+                assert found == set(acknowledged[name])
+                report = await service.settled()
+                assert report["ok"], str(report)
+                assert (await _status(service))["ready"] is True
+
+
+async def test_neo4j_that_is_not_there_at_all(settings: Settings) -> None:
+    """The start says so, and where it looked."""
+    nowhere = settings.model_copy(update={"neo4j_uri": f"bolt://127.0.0.1:{free_port()}", "port": free_port()})
+    with pytest.raises(Exception, match="does not answer"):
+        async with serving(nowhere):
+            pass
