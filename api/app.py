@@ -13,7 +13,6 @@ from api.http import routes
 from api.settings import Settings
 from bank.bank import Bank
 from bank.embed import Embedder, Model, OnnxModel, WordLlamaModel, default_onnx_folder
-from bank.openai_embedder import OpenAIModel
 from bank.search import Search
 from bank.sync import Sync
 from bank.vectors import Vectors
@@ -39,6 +38,8 @@ def load_model(settings: Settings) -> Model:
     if settings.embedder == "wordllama":
         return WordLlamaModel()
     if settings.embedder == "openai":
+        from bank.openai_embedder import OpenAIModel  # most of a second that only this embedder needs
+
         key = settings.openai_api_key
         return OpenAIModel(
             model=settings.openai_model,

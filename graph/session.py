@@ -8,6 +8,7 @@ from neo4j import AsyncDriver, AsyncGraphDatabase, AsyncManagedTransaction, Quer
 from neo4j.exceptions import (
     AuthError,
     ClientError,
+    ConfigurationError,
     ConstraintError,
     DriverError,
     Neo4jError,
@@ -111,17 +112,22 @@ async def _data(result: Any) -> list[Row]:
 
 async def connect(uri: str, user: str, password: str, tenant: str, database: str | None = None) -> Graph:
     """Opens a graph that answers, or says why it does not."""
-    driver = AsyncGraphDatabase.driver(
-        uri,
-        auth=(user, password),
-        connection_timeout=CONNECT_SECONDS,
-        connection_acquisition_timeout=ACQUIRE_SECONDS,
-        max_transaction_retry_time=RETRY_SECONDS,
-        initial_retry_delay=FIRST_PAUSE_SECONDS,
-        keep_alive=True,
-        liveness_check_timeout=30,
-        notifications_min_severity="OFF",
-    )
+    try:
+        driver = AsyncGraphDatabase.driver(
+            uri,
+            auth=(user, password),
+            connection_timeout=CONNECT_SECONDS,
+            connection_acquisition_timeout=ACQUIRE_SECONDS,
+            max_transaction_retry_time=RETRY_SECONDS,
+            initial_retry_delay=FIRST_PAUSE_SECONDS,
+            keep_alive=True,
+            liveness_check_timeout=30,
+            notifications_min_severity="OFF",
+        )
+    except (ConfigurationError, ValueError) as error:
+        raise SetupError(
+            f"CAIRN_NEO4J_URI is {uri!r}, which is no address of a Neo4j ({error}). Write bolt://host:7687 or neo4j://host."
+        ) from error
     try:
         await driver.verify_connectivity()
     except AuthError as error:

@@ -27,7 +27,7 @@ async def neo4j(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[
         }
         return
     home = tmp_path_factory.mktemp("neo4j")
-    server = Neo4jServer(ServerSettings(home=home, bolt_port=free_port(), http_port=free_port()))
+    server = Neo4jServer(ServerSettings(home=home, bolt_port=free_port(), http_port=free_port(), archive_classes=False))
     await server.start()
     yield {"neo4j_uri": server.settings.bolt_uri, "neo4j_user": USER, "neo4j_password": server.password}
     await server.stop()

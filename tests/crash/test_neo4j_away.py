@@ -13,7 +13,9 @@ from tests.ports import free_port
 from tests.service import Refused, Service, serving
 
 
-async def _write_until(cairn: Service, name: str, stop: asyncio.Event, acknowledged: list[str], slowest: list[float]) -> None:
+async def _write_until(
+    cairn: Service, name: str, stop: asyncio.Event, acknowledged: list[str], slowest: list[float]
+) -> None:
     """Writes one memory after the other and notes which were acknowledged, and how long a refusal took."""
     number = 0
     while not stop.is_set():
