@@ -13,7 +13,7 @@ from graph.checks import LINKS, Checks
 from graph.errors import Problem
 from graph.model import Page
 from graph.paging import decode_cursor, encode_cursor
-from graph.session import Graph, Row, Transaction
+from graph.session import Graph, Row, StartAgain, Transaction
 from graph.store import Written, changed
 
 FIRST_CONFIDENCE = 0.8  # of a lesson that was recorded by hand
@@ -59,7 +59,10 @@ def parse_rb_id(checks: Checks, field: str, text: str) -> int:
 async def lock_lessons(tx: Transaction, ids: Iterable[int]) -> dict[int, Row]:
     """Locks lessons, made if they are new."""
     wanted = sorted(set(ids))
-    return {row["rb_id"]: row for row in await tx.run("lock_lessons", ids=wanted)} if wanted else {}
+    locked = {row["rb_id"]: row for row in await tx.run("lock_lessons", ids=wanted)} if wanted else {}
+    if len(locked) < len(wanted) or None in locked:
+        raise StartAgain
+    return locked
 
 
 async def put_lessons(

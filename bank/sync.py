@@ -113,7 +113,7 @@ def deleted(pair: Pair) -> Pair:
 
 
 ROUND = 128  # records embedded and written at once: small enough that a short write need not wait long for a long one
-ANOTHERS_SECONDS = 30.0  # a mark younger than this may be the business of another process that is still at it
+ANOTHERS_SECONDS = 10.0  # a mark younger than this may be the business of another process that is still at it
 IDLE_SECONDS = 1.0
 SWEEP_SECONDS = 600.0
 

@@ -1,7 +1,7 @@
 """The only importer of `neo4j`: statements by name, reads and atomic writes, retries, time limits, errors as ours."""
 
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from neo4j import AsyncDriver, AsyncGraphDatabase, AsyncManagedTransaction, Query, RoutingControl, unit_of_work
@@ -30,6 +30,11 @@ RETRY_SECONDS = 3.0
 FIRST_PAUSE_SECONDS = 0.1
 READ_SECONDS = 30.0
 WRITE_SECONDS = 60.0
+MOST_STARTS = 20
+
+
+class StartAgain(Exception):
+    """A record that a transaction had found was deleted by another before it could be locked: begin anew."""
 
 
 class Transaction:
@@ -43,8 +48,13 @@ class Transaction:
     async def run(self, name: str, /, **parameters: Any) -> list[Row]:
         self._graph.round_trips += 1
         statement = statements()[name]
-        result = await self._tx.run(statement.text, {"tenant": self._graph.tenant, **parameters})
-        return await result.data()
+        try:
+            result = await self._tx.run(statement.text, {"tenant": self._graph.tenant, **parameters})
+            return await result.data()
+        except Neo4jError as error:
+            if error.code == "Neo.ClientError.Statement.EntityNotFound":
+                raise StartAgain from error
+            raise
 
 
 class Graph:
@@ -80,9 +90,13 @@ class Graph:
         async def attempt(tx: AsyncManagedTransaction) -> T:
             return await work(Transaction(tx, self))
 
-        with _our_errors():
-            async with self._driver.session(database=self._database, bookmark_manager=self._bookmarks) as session:
-                return await session.execute_write(attempt)
+        for _ in range(MOST_STARTS):
+            with _our_errors(), suppress(StartAgain):
+                async with self._driver.session(database=self._database, bookmark_manager=self._bookmarks) as session:
+                    return await session.execute_write(attempt)
+        raise Unavailable(
+            "The same records are being deleted and written over and over; nothing was stored. Try again."
+        )
 
     async def run(self, name: str, /, **parameters: Any) -> list[Row]:
         """Runs one statement of `cypher/write` in a transaction of its own."""

@@ -22,7 +22,7 @@ from graph.model import (
     native,
 )
 from graph.paging import decode_cursor, encode_cursor
-from graph.session import Graph, Row, Transaction
+from graph.session import Graph, Row, StartAgain, Transaction
 from graph.walk import best_paths
 
 # A conversation is read whole; one with more memories than this is read by pages of `memories`.
@@ -55,6 +55,8 @@ async def lock_memories(
     In the order of their ids, so that two writes do not wait for each other in a circle."""
     own = sorted({draft.id for draft in drafts if draft.id})
     written = {row["id"]: row for row in await tx.run("lock_memories", ids=own)} if own else {}
+    if len(written) < len(own) or None in written:
+        raise StartAgain
     named = sorted(set(others) - set(own))
     known = {row["id"]: row for row in await tx.run("lock_known_memories", ids=named)} if named else {}
     return written, known

@@ -4,5 +4,5 @@
 UNWIND $ids AS id
 MATCH (l:Lesson {tenant: $tenant, rb_id: id})
 SET l.tenant = $tenant
-WITH l
+WITH l WHERE l.rb_id IS NOT NULL // not deleted while its lock was waited for
 RETURN l.rb_id AS rb_id, properties(l) AS properties

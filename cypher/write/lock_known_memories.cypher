@@ -4,5 +4,5 @@
 UNWIND $ids AS id
 MATCH (m:Memory {tenant: $tenant, id: id})
 SET m.tenant = $tenant
-WITH m
+WITH m WHERE m.id IS NOT NULL // not deleted while its lock was waited for
 RETURN m.id AS id, [l IN labels(m) WHERE l <> 'Memory'][0] AS type, properties(m) AS properties

@@ -35,10 +35,9 @@ async def test_two_hundred_schedules_match_a_plain_model(cairn: Service) -> None
             self.lessons: dict[str, str] = {}
             self.links: dict[str, list[str]] = {}
             self.lost: dict[str, list[str]] = {}
-            for key in MEMORIES:
-                self._ask("mutation($id: ID!) { deleteMemory(id: $id) { deleted } }", id=key)
-            for key in LESSONS:
-                self._ask("mutation($id: ID!) { deleteLesson(rbId: $id) { deleted } }", id=key)
+            memories = " ".join(f'm{key}: deleteMemory(id: "{key}") {{ deleted }}' for key in MEMORIES)
+            lessons = " ".join(f'l{key}: deleteLesson(rbId: "{key}") {{ deleted }}' for key in LESSONS)
+            self._ask(f"mutation {{ {memories} {lessons} }}")
 
         def teardown(self) -> None:
             self.http.close()
@@ -85,14 +84,14 @@ async def test_two_hundred_schedules_match_a_plain_model(cairn: Service) -> None
                     nodes.remove(key)
                     self.lost[rb_id] = [x for x in self.lost[rb_id] if x != key] + [key]
 
-        @rule(source=some_memory, target=some_memory)
-        def join(self, source: str, target: str) -> None:
-            edge = {"id": f"{source}{target}", "source": source, "target": target, "text": "Joined.", "weight": 0.5}
+        @rule(source=some_memory, end=some_memory)
+        def join(self, source: str, end: str) -> None:
+            edge = {"id": f"{source}{end}", "source": source, "target": end, "text": "Joined.", "weight": 0.5}
             answer = self._ask(REMEMBER, input={"convId": "s", "edges": [edge]})
-            possible = source != target and source in self.texts and target in self.texts
+            possible = source != end and source in self.texts and end in self.texts
             assert self._refused(answer) != possible
             if possible:
-                self.edges[edge["id"]] = (source, target)  # type: ignore[index]
+                self.edges[edge["id"]] = (source, end)  # type: ignore[index]
 
         @rule(rb_id=some_lesson, word=some_word, sources=st.lists(some_memory, unique=True, max_size=3))
         def learn(self, rb_id: str, word: str, sources: list[str]) -> None:
@@ -163,7 +162,7 @@ async def test_two_hundred_schedules_match_a_plain_model(cairn: Service) -> None
 
     chosen = settings(
         max_examples=200,
-        stateful_step_count=12,
+        stateful_step_count=8,
         derandomize=True,
         deadline=None,
         suppress_health_check=list(HealthCheck),

@@ -43,12 +43,11 @@ async def _process(settings: Settings, milvus: MilvusServer, folder: Path) -> As
         "CAIRN_MILVUS_DATABASE": "",
         "CAIRN_EMBEDDER": "wordllama",
     }
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "api", "run"),
-        cwd=CYPHER.parent,
-        env={**os.environ, **own},
-        stderr=asyncio.subprocess.DEVNULL,
-    )
+    folder.mkdir()
+    with open(folder / "log", "wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "api", "run"), cwd=CYPHER.parent, env={**os.environ, **own}, stderr=log
+        )
     try:
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
             for _ in range(300):
@@ -61,6 +60,7 @@ async def _process(settings: Settings, milvus: MilvusServer, folder: Path) -> As
     finally:
         process.send_signal(signal.SIGTERM)
         await process.wait()
+        print((folder / "log").read_text())
 
 
 async def _ask(http: httpx.AsyncClient, query: str, **variables: Any) -> dict[str, Any]:
