@@ -197,7 +197,8 @@ class Bank:
         checks.done()
 
         async def work(tx: Transaction) -> tuple[Memory, bool]:
-            rows = await tx.run("lock_known_memories", ids=[memory_id])
+            await tx.run("lock_known_memories", ids=[memory_id])
+            rows = await tx.run("memories_by_id", ids=[memory_id])
             if not rows:
                 raise NotFound.ids("memory", "id", [memory_id])
             kind, old = MemoryType(rows[0]["type"]), rows[0]["properties"]

@@ -51,6 +51,19 @@ class Lesson(Value):
     last_used_at: datetime | None = None
 
 
+class Standing(Value):
+    """What ranks a lesson, without its texts."""
+
+    rb_id: int
+    revision: int
+    status: str
+    confidence: float
+    namespace: str
+    scope: str
+    updated_at: datetime
+    last_used_at: datetime | None
+
+
 class LessonDraft(Value):
     """A lesson as a writer gives it: no id means a new one, no title means the first words of the lesson."""
 

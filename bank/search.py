@@ -1,6 +1,7 @@
 """Search by meaning and by words: Milvus finds, the graph verifies, nothing else is shown."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,14 +10,16 @@ import numpy as np
 from bank import fuse
 from bank.embed import Embedder
 from bank.lessons import Lessons
-from bank.model import FoundLesson, FoundMemory, Lesson, LessonQuery, LessonStatus, Scope, team_of
+from bank.model import FoundLesson, FoundMemory, LessonQuery, LessonStatus, Scope, Standing, team_of
 from bank.sync import Sync
 from bank.vectors import LESSONS, MEMORIES, Hit, Vectors
-from graph.model import Memory, MemoryFilter, memory_from_row
+from graph.model import MemoryFilter
 from graph.session import Graph
+from graph.store import Memories
 
 CANDIDATES = 100  # rows asked of each list
 MOST_CANDIDATES = 16_384  # what Milvus answers at most
+RANKED = 20  # lessons among which diversity chooses
 SCOPE_WEIGHTS = {Scope.TEAM: 0.9, Scope.ORG: 0.8}
 
 
@@ -26,6 +29,7 @@ class Search:
         self._vectors = vectors
         self._embedder = embedder
         self._sync = sync
+        self._memories = Memories(graph)
         self._lessons = Lessons(graph)
 
     async def memories(self, query: str, filter: MemoryFilter, limit: int) -> list[FoundMemory]:
@@ -44,89 +48,118 @@ class Search:
         by_words = {hit.key: hit.score for hit in words if hit.key in true}
         fused = fuse.combine((0.5, by_meaning), (0.5, by_words))
         best = sorted(fused, key=lambda key: (-fused[key], key))[:limit]
+        memories = await self._memories.by_id(best)
         return [
             FoundMemory(
-                memory=true[key], score=fused[key], vector_score=by_meaning.get(key), bm25_score=by_words.get(key)
+                memory=memories[key], score=fused[key], vector_score=by_meaning.get(key), bm25_score=by_words.get(key)
             )
             for key in best
+            if key in memories  # not deleted between the two questions
         ]
 
-    async def _verified_memories(self, hits: Sequence[Hit], filter: MemoryFilter) -> dict[str, Memory]:
-        """The memories of the hits that are true: they exist, in the revision that was found, and pass the filter."""
+    async def _verified_memories(self, hits: Sequence[Hit], filter: MemoryFilter) -> set[str]:
+        """Which hits are true: they exist, in the revision that was found, and pass the filter."""
         revisions = {hit.key: hit.revision for hit in hits}
         if not revisions:
-            return {}
-        rows = await self._graph.read("verify_memories", ids=list(revisions), **filter.parameters())
-        known = {row["properties"]["id"]: row for row in rows}
-        self._sync.met_untrue(MEMORIES, _untrue(revisions, known, lambda row: row["properties"]["revision"]))
-        return {
-            key: memory_from_row(row)
-            for key, row in known.items()
-            if row["passes"] and row["properties"]["revision"] == revisions[key]
-        }
+            return set()
+        contains = filter.parameters()["text_contains"]
+        if contains is None:
+            rows = await self._graph.read("true_memories", ids=list(revisions))
+        else:
+            rows = await self._graph.read("true_memories_containing", ids=list(revisions), text_contains=contains)
+        known = {row["id"]: row["revision"] for row in rows}
+        self._sync.met_untrue(MEMORIES, _untrue(revisions, known))
+        return {row["id"] for row in rows if row.get("passes", True) and row["revision"] == revisions[row["id"]]}
 
     async def lessons(self, query: LessonQuery) -> list[FoundLesson]:
         vector = await self._embedder.query(query.query)
         wanted = max(CANDIDATES, query.limit)
         while True:
             lists = await self._vectors.search_lessons(vector, query, wanted)
-            true = await self._verified_lessons([hit for hits in lists for hit in hits], query)
+            true = await self._true_lessons([hit for hits in lists for hit in hits], query)
             if len(true) >= query.limit or max(map(len, lists)) < wanted or wanted >= MOST_CANDIDATES:
                 break
             wanted = min(wanted * 4, MOST_CANDIDATES)
-        scores = [{hit.key: hit.score for hit in hits if hit.key in true} for hits in lists]
-        by_lesson, by_context, by_words = scores
+        by_lesson, by_context, by_words = ({hit.key: hit.score for hit in hits if hit.key in true} for hits in lists)
         semantic = fuse.combine((0.25, by_lesson), (0.25, by_context), (0.5, by_words))
-        vectors = {hit.key: hit.vector for hits in lists for hit in hits if hit.vector is not None}
-        return rank_lessons(true, semantic, vectors, query.namespace, query.limit, datetime.now(UTC))
+        ranked = rank_lessons(true, semantic, query.namespace, datetime.now(UTC))[: max(RANKED, 4 * query.limit)]
+        vectors = await self._vectors.lesson_vectors([one.standing.rb_id for one in ranked])
+        chosen = choose_diverse(ranked, vectors, query.limit)
+        lessons = await self._lessons.by_id(one.standing.rb_id for one, _ in chosen)
+        return [
+            FoundLesson(
+                lesson=lessons[one.standing.rb_id],
+                score=one.scope_weight * (one.base + fuse.DIVERSITY * diversity),
+                semantic=one.semantic,
+                reliability=one.standing.confidence,
+                recency=one.recency,
+                diversity=diversity,
+            )
+            for one, diversity in chosen
+            if one.standing.rb_id in lessons  # not deleted between the two questions
+        ]
 
-    async def _verified_lessons(self, hits: Sequence[Hit], query: LessonQuery) -> dict[int, Lesson]:
+    async def _true_lessons(self, hits: Sequence[Hit], query: LessonQuery) -> dict[int, Standing]:
+        """The hits that are true: the lesson exists, in the revision that was found, and may be offered."""
         revisions = {hit.key: hit.revision for hit in hits}
-        known = await self._lessons.by_id(revisions)
-        self._sync.met_untrue(LESSONS, _untrue(revisions, known, lambda lesson: lesson.revision))
+        rows = await self._graph.read("standing_of_lessons", ids=list(revisions)) if revisions else []
+        known = {row["rb_id"]: Standing.from_row(row) for row in rows}
+        self._sync.met_untrue(LESSONS, _untrue(revisions, {key: one.revision for key, one in known.items()}))
         return {
-            key: lesson
-            for key, lesson in known.items()
-            if lesson.revision == revisions[key]
-            and lesson.status == LessonStatus.ACTIVE
-            and lesson.confidence >= query.min_confidence
+            key: one
+            for key, one in known.items()
+            if one.revision == revisions[key]
+            and one.status == LessonStatus.ACTIVE
+            and one.confidence >= query.min_confidence
         }
 
 
+@dataclass(frozen=True)
+class Ranked:
+    """A lesson on its way to the answer: three of its four factors, and how it is seen from the caller's namespace."""
+
+    standing: Standing
+    semantic: float
+    recency: float
+    scope_weight: float
+
+    @property
+    def base(self) -> float:
+        return fuse.SEMANTIC * self.semantic + fuse.RELIABILITY * self.standing.confidence + fuse.RECENCY * self.recency
+
+
 def rank_lessons(
-    lessons: Mapping[int, Lesson],
-    semantic: Mapping[int, float],
-    vectors: Mapping[int, Any],
-    namespace: str | None,
-    limit: int,
-    now: datetime,
-) -> list[FoundLesson]:
-    """By four factors, times the weight of the scope through which the lesson is seen."""
-    keys = sorted(semantic, key=lambda key: (-semantic[key], key))
-    if not keys:
-        return []
-    recencies = [fuse.recency(lessons[key].last_used_at or lessons[key].updated_at, now) for key in keys]
-    scopes = [scope_weight(lessons[key], namespace) for key in keys]
-    base = [
-        fuse.SEMANTIC * semantic[key] + fuse.RELIABILITY * lessons[key].confidence + fuse.RECENCY * recent
-        for key, recent in zip(keys, recencies, strict=True)
-    ]
-    chosen = fuse.choose_diverse(base, scopes, np.stack([vectors[key] for key in keys]), limit)
-    found = [
-        FoundLesson(
-            lesson=lessons[keys[place]],
-            score=scopes[place] * (base[place] + fuse.DIVERSITY * diversity),
-            semantic=semantic[keys[place]],
-            reliability=lessons[keys[place]].confidence,
-            recency=recencies[place],
-            diversity=diversity,
+    standings: Mapping[int, Standing], semantic: Mapping[int, float], namespace: str | None, now: datetime
+) -> list[Ranked]:
+    """By three factors, times the weight of the scope through which the lesson is seen; the fourth is diversity."""
+    ranked = [
+        Ranked(
+            standing=standings[key],
+            semantic=score,
+            recency=fuse.recency(standings[key].last_used_at or standings[key].updated_at, now),
+            scope_weight=scope_weight(standings[key], namespace),
         )
-        for place, diversity in chosen
+        for key, score in semantic.items()
     ]
-    return sorted(found, key=lambda one: -one.score)
+    return sorted(ranked, key=lambda one: (-one.scope_weight * one.base, one.standing.rb_id))
 
 
-def scope_weight(lesson: Lesson, namespace: str | None) -> float:
+def choose_diverse(ranked: Sequence[Ranked], vectors: Mapping[int, Any], limit: int) -> list[tuple[Ranked, float]]:
+    """Adds the fourth factor, one lesson at a time. Best first."""
+    ranked = [one for one in ranked if one.standing.rb_id in vectors]
+    if not ranked:
+        return []
+    chosen = fuse.choose_diverse(
+        [one.base for one in ranked],
+        [one.scope_weight for one in ranked],
+        np.stack([vectors[one.standing.rb_id] for one in ranked]),
+        limit,
+    )
+    found = [(ranked[place], diversity) for place, diversity in chosen]
+    return sorted(found, key=lambda pair: -pair[0].scope_weight * (pair[0].base + fuse.DIVERSITY * pair[1]))
+
+
+def scope_weight(lesson: Standing, namespace: str | None) -> float:
     """Its own namespace's lessons count whole, the team's and the organisation's a little less."""
     if namespace is None or lesson.namespace == namespace:
         return 1.0
@@ -135,6 +168,6 @@ def scope_weight(lesson: Lesson, namespace: str | None) -> float:
     return SCOPE_WEIGHTS[Scope.ORG]
 
 
-def _untrue(revisions: Mapping[Any, int], known: Mapping[Any, Any], revision_of: Callable[[Any], int]) -> list[Any]:
+def _untrue(revisions: Mapping[Any, int], known: Mapping[Any, int]) -> list[Any]:
     """The keys of rows whose record is gone or in another revision."""
-    return [key for key, revision in revisions.items() if key not in known or revision_of(known[key]) != revision]
+    return [key for key, revision in revisions.items() if known.get(key) != revision]

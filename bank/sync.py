@@ -151,6 +151,7 @@ class Sync:
         self._integrity = Integrity(graph, vectors)
         self._jobs: deque[Job] = deque()
         self._under_way: set[int] = set()  # revisions that a request of ours is writing or waiting for
+        self._queued: set[int] = set()  # those of them that the loop has not finished with
         self._given_up: set[int] = set()  # revisions of ours that Milvus was away for
         self._work = asyncio.Event()
         self._turn = asyncio.Lock()
@@ -193,7 +194,7 @@ class Sync:
         try:
             yield revision
         finally:
-            if not any(job.revision == revision for job in self._jobs):
+            if revision not in self._queued:
                 self._under_way.discard(revision)
 
     async def index(self, revision: int, changes: Sequence[Change]) -> bool:
@@ -205,6 +206,7 @@ class Sync:
             return False
         job = Job(revision, deque(changes), asyncio.get_running_loop().create_future())
         self._jobs.append(job)
+        self._queued.add(revision)
         self._work.set()
         return await job.done
 
@@ -227,12 +229,14 @@ class Sync:
     async def _run(self) -> None:
         while True:
             try:
-                await self._round()
+                if self._jobs:
+                    await self._round()
+                    continue
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._work.wait(), IDLE_SECONDS)
+                self._work.clear()
                 if not self._jobs:
-                    if await self.pending():
-                        await self.drain()
-                    if time.monotonic() - self._swept > SWEEP_SECONDS:
-                        await self.sweep()
+                    await self._look_after_others()
                 self.trouble = None
             except Exception as error:  # whatever it is: this loop must not end, somebody waits for it
                 if self.trouble is None:
@@ -241,11 +245,13 @@ class Sync:
                 self._give_up_waiting()
                 await asyncio.sleep(IDLE_SECONDS)
                 await self._look_again()
-                continue
-            if not self._jobs:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._work.wait(), IDLE_SECONDS)
-                self._work.clear()
+
+    async def _look_after_others(self) -> None:
+        """When nobody waits: what was left marked, what is to be removed, and now and then everything."""
+        if await self.pending():
+            await self.drain()
+        if time.monotonic() - self._swept > SWEEP_SECONDS:
+            await self.sweep()
 
     async def _look_again(self) -> None:
         """Milvus was away, or is: connects anew."""
@@ -265,26 +271,32 @@ class Sync:
         async with self._turn:
             share = max(1, ROUND // len(self._jobs))
             taken = [(job, [job.changes.popleft() for _ in range(min(share, len(job.changes)))]) for job in self._jobs]
-            await self._write_rows([change for _, changes in taken for change in changes])
-            for job, _ in taken:
-                if not job.changes:
-                    self._resolve(job, True)
+            changes = [change for _, some in taken for change in some]
+            await self._put_rows(changes)
+            done = [job for job, _ in taken if not job.changes]
             self._jobs = deque(job for job in self._jobs if job.changes)
+            for job in done:  # it can be found: nobody need wait until the marks are cleared
+                if not job.done.done():
+                    job.done.set_result(True)
+            await self._clear_marks(changes)
+            for job in done:
+                self._forget(job)
 
     def _give_up_waiting(self) -> None:
         """Whoever waits is answered: the write is stored and marked, it becomes searchable later."""
         for job in self._jobs:
             self._given_up.add(job.revision)
-            self._resolve(job, False)
+            self._forget(job)
+            if not job.done.done():
+                job.done.set_result(False)
         self._jobs.clear()
 
-    def _resolve(self, job: Job, indexed: bool) -> None:
+    def _forget(self, job: Job) -> None:
         self._under_way.discard(job.revision)
-        if not job.done.done():
-            job.done.set_result(indexed)
+        self._queued.discard(job.revision)
 
-    async def _write_rows(self, changes: Sequence[Change]) -> None:
-        """marked -> settled"""
+    async def _put_rows(self, changes: Sequence[Change]) -> None:
+        """The first half of marked -> settled: the rows are in the index."""
         memories, lessons = _latest(changes, Memory), _latest(changes, Lesson)
         texts = [memory.text for memory, _ in memories]
         texts += [text for lesson, _ in lessons for text in (lesson.key_lesson, lesson.context_to_prefer)]
@@ -299,6 +311,10 @@ class Sync:
             rows.setdefault((LESSONS, fresh and self._alone), []).append(row)
         for (collection, fresh), some in rows.items():
             await (self._vectors.insert if fresh else self._vectors.upsert)(collection, some)
+
+    async def _clear_marks(self, changes: Sequence[Change]) -> None:
+        """The second half: what is still as it was indexed is settled."""
+        memories, lessons = _latest(changes, Memory), _latest(changes, Lesson)
         if memories:
             indexed = sorted([memory.id, memory.revision] for memory, _ in memories)
             await self._graph.run("clear_memory_marks", rows=indexed)
@@ -314,7 +330,9 @@ class Sync:
         async with self._turn:
             for kind in KINDS:
                 while due := await self._due(kind):
-                    await self._write_rows([Change(record) for record in due])
+                    changes = [Change(record) for record in due]
+                    await self._put_rows(changes)
+                    await self._clear_marks(changes)
                     done += len(due)
                     progress(done)
                 while keys := [

@@ -43,7 +43,6 @@ class Hit:
     key: Any
     revision: int
     score: float
-    vector: Vector | None = None
 
 
 class Vectors:
@@ -285,14 +284,27 @@ class Vectors:
         """By the meaning of the lesson, by the meaning of its context, and by the words of its context."""
         expression = self._lesson_expression(query)
         by_lesson, by_context, by_words = await asyncio.gather(
-            self._search(LESSONS, "key_lesson_vector", vector, expression, limit, "key_lesson_vector"),
-            self._search(LESSONS, "context_to_prefer_vector", vector, expression, limit, "key_lesson_vector"),
-            self._search(LESSONS, "context_sparse_vector", query.query, expression, limit, "key_lesson_vector"),
+            self._search(LESSONS, "key_lesson_vector", vector, expression, limit),
+            self._search(LESSONS, "context_to_prefer_vector", vector, expression, limit),
+            self._search(LESSONS, "context_sparse_vector", query.query, expression, limit),
         )
         return by_lesson, by_context, by_words
 
+    async def lesson_vectors(self, rb_ids: Sequence[int]) -> dict[int, Vector]:
+        if not rb_ids:
+            return {}
+        rows = await self._call(
+            self._client.query(
+                LESSONS,
+                filter=f"rb_id in [{', '.join(_literal(one) for one in rb_ids)}]",
+                output_fields=["rb_id", "key_lesson_vector"],
+                timeout=SECONDS,
+            )
+        )
+        return {row["rb_id"]: np.asarray(row["key_lesson_vector"], np.float32) for row in rows}
+
     async def _search(
-        self, collection: str, field: str, wanted: Vector | str, expression: str, limit: int, vector_field: str = ""
+        self, collection: str, field: str, wanted: Vector | str, expression: str, limit: int
     ) -> list[Hit]:
         owner = "pointer_to_node" if collection == MEMORIES else "rb_id"
         search = self._call(
@@ -302,7 +314,7 @@ class Vectors:
                 anns_field=field,
                 filter=expression,
                 limit=limit,
-                output_fields=[owner, "revision", *([vector_field] if vector_field else [])],
+                output_fields=[owner, "revision"],
                 timeout=SECONDS,
             )
         )
@@ -318,7 +330,6 @@ class Vectors:
                 key=hit["entity"][owner],
                 revision=hit["entity"]["revision"],
                 score=float(hit["distance"]),
-                vector=np.asarray(hit["entity"][vector_field], np.float32) if vector_field else None,
             )
             for hit in found[0]
         ]

@@ -47,18 +47,21 @@ class Value(BaseModel):
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
         """From a store's row. What a store returns was validated when it was written."""
-        return cls.model_construct(**{key: native(value) for key, value in row.items()})
+        return cls.model_construct(**{key: native(key, value) for key, value in row.items()})
 
 
-def native(value: Any) -> Any:
-    """The driver's times as Python's, its lists as tuples."""
+# The statements return moments as text, which Python reads a hundred times faster than the driver reads a DateTime.
+MOMENTS = frozenset({"ingestion_time", "update_time", "created_time", "created_at", "updated_at", "last_used_at"})
+
+
+def native(key: str, value: Any) -> Any:
+    """A stored value as Python's own: moments from text, the driver's days as dates, lists as tuples."""
+    if isinstance(value, str):
+        return datetime.fromisoformat(value).astimezone(UTC) if key in MOMENTS else value
     if isinstance(value, list):
         return tuple(value)
     to_native = getattr(value, "to_native", None)
-    if to_native is None:
-        return value
-    moment = to_native()
-    return moment.astimezone(UTC) if isinstance(moment, datetime) else moment
+    return value if to_native is None else to_native()
 
 
 class Memory(Value):

@@ -175,7 +175,7 @@ def edge_changes(old: Mapping[str, Any], wanted: dict[str, Any]) -> dict[str, An
 
 def changed(old: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
     """The part of `wanted` that is not so already; None removes a property."""
-    return {key: value for key, value in wanted.items() if native(old.get(key)) != native(value)}
+    return {key: value for key, value in wanted.items() if native(key, old.get(key)) != native(key, value)}
 
 
 def _stored(own: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 // A page of one conversation's memories, newest first; the cursor is the last one's time and id.
 // params: $tenant, $before_time, $before_id, $limit and the filter: $types, $conv_id, $tags, $text_contains, $since, $until, $overlap_start, $overlap_end
-// returns: type, properties
+// returns: rows of type, properties
 MATCH (m:Memory {tenant: $tenant, conv_id: $conv_id})
 WHERE m.ingestion_time <= $before_time
   AND (m.ingestion_time < $before_time OR m.id < $before_id)
@@ -14,4 +14,4 @@ WHERE m.ingestion_time <= $before_time
     AND coalesce(m.end_date, m.start_date) >= $overlap_start
     AND coalesce(m.start_date, m.end_date) <= $overlap_end))
 WITH m ORDER BY m.ingestion_time DESC, m.id DESC LIMIT $limit
-RETURN [l IN labels(m) WHERE l <> 'Memory'][0] AS type, properties(m) AS properties
+RETURN collect({type: [l IN labels(m) WHERE l <> 'Memory'][0], properties: m {.*, ingestion_time: toString(m.ingestion_time), update_time: toString(m.update_time)}}) AS rows

@@ -1,6 +1,6 @@
 // Edges by their ids.
 // params: $tenant, $ids
-// returns: source, target, properties
+// returns: rows of source, target, properties
 UNWIND $ids AS id
 MATCH (s:Memory)-[r:RELATES {tenant: $tenant, id: id}]->(t:Memory)
-RETURN s.id AS source, t.id AS target, properties(r) AS properties
+RETURN collect({source: s.id, target: t.id, properties: r {.*, created_time: toString(r.created_time)}}) AS rows

@@ -1,6 +1,6 @@
 // A page of the edges of each of several memories, strongest first; the cursor is the last one's weight and id.
 // params: $tenant, $ids, $outgoing, $incoming, $min_weight, $tags, $before_weight, $before_id, $limit
-// returns: memory, edges [{source, target, properties}]
+// returns: rows of memory, edges [{source, target, properties}]
 UNWIND $ids AS id
 MATCH (m:Memory {tenant: $tenant, id: id})
 CALL (m) {
@@ -10,6 +10,6 @@ CALL (m) {
     AND all(tag IN $tags WHERE tag IN r.tags)
     AND ($before_id IS NULL OR r.weight < $before_weight OR (r.weight = $before_weight AND r.id > $before_id))
   WITH r ORDER BY r.weight DESC, r.id LIMIT $limit
-  RETURN collect({source: startNode(r).id, target: endNode(r).id, properties: properties(r)}) AS edges
+  RETURN collect({source: startNode(r).id, target: endNode(r).id, properties: r {.*, created_time: toString(r.created_time)}}) AS edges
 }
-RETURN m.id AS memory, edges
+RETURN collect({memory: m.id, edges: edges}) AS rows

@@ -1,6 +1,6 @@
 // Lessons by their ids.
 // params: $tenant, $ids
-// returns: properties
+// returns: rows of properties
 UNWIND $ids AS id
 MATCH (l:Lesson {tenant: $tenant, rb_id: id})
-RETURN properties(l) AS properties
+RETURN collect({properties: l {.*, created_at: toString(l.created_at), updated_at: toString(l.updated_at), last_used_at: toString(l.last_used_at)}}) AS rows

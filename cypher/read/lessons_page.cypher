@@ -1,6 +1,6 @@
 // A page of lessons, newest id first; the cursor is the last one's id.
 // params: $tenant, $before, $limit, $tags, $outcome, $namespace, $scope, $status, $min_confidence
-// returns: properties
+// returns: rows of properties
 MATCH (l:Lesson)
 WHERE l.tenant = $tenant AND l.rb_id <= coalesce($before - 1, 9223372036854775807)
   AND all(tag IN $tags WHERE tag IN l.tags)
@@ -9,5 +9,5 @@ WHERE l.tenant = $tenant AND l.rb_id <= coalesce($before - 1, 922337203685477580
   AND ($scope IS NULL OR l.scope = $scope)
   AND ($status IS NULL OR l.status = $status)
   AND l.confidence >= $min_confidence
-WITH l ORDER BY l.rb_id DESC LIMIT $limit
-RETURN properties(l) AS properties
+WITH l ORDER BY l.tenant DESC, l.rb_id DESC LIMIT $limit
+RETURN collect({properties: l {.*, created_at: toString(l.created_at), updated_at: toString(l.updated_at), last_used_at: toString(l.last_used_at)}}) AS rows

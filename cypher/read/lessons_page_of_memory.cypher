@@ -1,6 +1,6 @@
 // A page of the lessons learnt from one memory, newest id first; the cursor is the last one's id.
 // params: $tenant, $linked_to, $before, $limit, $tags, $outcome, $namespace, $scope, $status, $min_confidence
-// returns: properties
+// returns: rows of properties
 MATCH (l:Lesson)-[:LEARNED_FROM]->(:Memory {tenant: $tenant, id: $linked_to})
 WHERE l.rb_id <= coalesce($before - 1, 9223372036854775807)
   AND all(tag IN $tags WHERE tag IN l.tags)
@@ -10,4 +10,4 @@ WHERE l.rb_id <= coalesce($before - 1, 9223372036854775807)
   AND ($status IS NULL OR l.status = $status)
   AND l.confidence >= $min_confidence
 WITH l ORDER BY l.rb_id DESC LIMIT $limit
-RETURN properties(l) AS properties
+RETURN collect({properties: l {.*, created_at: toString(l.created_at), updated_at: toString(l.updated_at), last_used_at: toString(l.last_used_at)}}) AS rows

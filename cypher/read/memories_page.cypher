@@ -1,9 +1,10 @@
 // A page of memories, newest first; the cursor is the last one's time and id.
 // params: $tenant, $before_time, $before_id, $limit and the filter: $types, $conv_id, $tags, $text_contains, $since, $until, $overlap_start, $overlap_end
-// returns: type, properties
+// returns: rows of type, properties
 MATCH (m:Memory)
 WHERE m.tenant = $tenant AND m.ingestion_time <= $before_time AND m.id IS NOT NULL
-  AND (m.ingestion_time < $before_time OR m.id < $before_id)
+WITH m ORDER BY m.tenant DESC, m.ingestion_time DESC, m.id DESC // as the index has them: nothing is sorted, the limit ends the search
+WHERE (m.ingestion_time < $before_time OR m.id < $before_id)
   AND ($types IS NULL OR any(l IN labels(m) WHERE l IN $types))
   AND ($conv_id IS NULL OR m.conv_id = $conv_id)
   AND all(tag IN $tags WHERE tag IN m.tags)
@@ -13,5 +14,5 @@ WHERE m.tenant = $tenant AND m.ingestion_time <= $before_time AND m.id IS NOT NU
   AND ($overlap_start IS NULL OR (m:Event
     AND coalesce(m.end_date, m.start_date) >= $overlap_start
     AND coalesce(m.start_date, m.end_date) <= $overlap_end))
-WITH m ORDER BY m.ingestion_time DESC, m.id DESC LIMIT $limit
-RETURN [l IN labels(m) WHERE l <> 'Memory'][0] AS type, properties(m) AS properties
+WITH m LIMIT $limit
+RETURN collect({type: [l IN labels(m) WHERE l <> 'Memory'][0], properties: m {.*, ingestion_time: toString(m.ingestion_time), update_time: toString(m.update_time)}}) AS rows

@@ -1,6 +1,6 @@
 // The lean surroundings of several memories, both ways: ids and weights only, no texts.
 // params: $tenant, $ids, $min_weight, $limit (edges of one memory, strongest first)
-// returns: memory, edges [[edge id, neighbour id, weight, whether the edge leads away from the memory]]
+// returns: rows of memory, edges [[edge id, neighbour id, weight, whether the edge leads away from the memory]]
 UNWIND $ids AS id
 MATCH (m:Memory {tenant: $tenant, id: id})
 CALL (m) {
@@ -9,4 +9,4 @@ CALL (m) {
   WITH r, n ORDER BY r.weight DESC, r.id LIMIT $limit
   RETURN collect([r.id, n.id, r.weight, startNode(r) = m]) AS edges
 }
-RETURN m.id AS memory, edges
+RETURN collect({memory: m.id, edges: edges}) AS rows

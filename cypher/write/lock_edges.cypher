@@ -1,8 +1,8 @@
 // Finds edges by their ids and locks them.
 // params: $tenant, $ids
-// returns: source, target, properties
+// returns: rows of source, target, properties
 UNWIND $ids AS id
 MATCH (s:Memory)-[r:RELATES {tenant: $tenant, id: id}]->(t:Memory)
 SET r.tenant = $tenant
 WITH s, r, t WHERE r.id IS NOT NULL // not deleted while its lock was waited for
-RETURN s.id AS source, t.id AS target, properties(r) AS properties
+RETURN collect({source: s.id, target: t.id, properties: r {.*, created_time: toString(r.created_time)}}) AS rows

@@ -1,8 +1,8 @@
 // Locks lessons that must be there already.
 // params: $tenant, $ids
-// returns: rb_id, properties
+// returns: rows of rb_id, properties
 UNWIND $ids AS id
 MATCH (l:Lesson {tenant: $tenant, rb_id: id})
 SET l.tenant = $tenant
 WITH l WHERE l.rb_id IS NOT NULL // not deleted while its lock was waited for
-RETURN l.rb_id AS rb_id, properties(l) AS properties
+RETURN collect({rb_id: l.rb_id, properties: l {.*, created_at: toString(l.created_at), updated_at: toString(l.updated_at), last_used_at: toString(l.last_used_at)}}) AS rows

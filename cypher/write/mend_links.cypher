@@ -4,7 +4,7 @@
 // returns: last (the last lesson id looked at; null: there are no more)
 MATCH (l:Lesson)
 WHERE l.tenant = $tenant AND l.rb_id > $after
-WITH l ORDER BY l.rb_id LIMIT $limit
+WITH l ORDER BY l.tenant, l.rb_id LIMIT $limit
 SET l.tenant = $tenant
 WITH l
 CALL (l) {

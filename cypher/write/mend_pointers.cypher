@@ -4,7 +4,7 @@
 // returns: last (the last memory id looked at; null: there are no more)
 MATCH (m:Memory)
 WHERE m.tenant = $tenant AND m.id > $after
-WITH m ORDER BY m.id LIMIT $limit
+WITH m ORDER BY m.tenant, m.id LIMIT $limit
 SET m.tenant = $tenant
 WITH m, COLLECT { MATCH (m)<-[:LEARNED_FROM]-(l:Lesson) RETURN l.rb_id } AS linked
 WITH m, m.reasoning_pointer_ids + [x IN linked WHERE NOT x IN m.reasoning_pointer_ids] AS wanted

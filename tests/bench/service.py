@@ -1,0 +1,106 @@
+"""A service of its own for a measurement: started by its command line, with new data, stopped afterwards."""
+
+import contextlib
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+from graph.queries import CYPHER
+from tests.ports import free_port
+
+
+class Measured:
+    """A running service: its address, its folder, its processes."""
+
+    def __init__(self, process: subprocess.Popen[bytes], http: httpx.AsyncClient, data: Path, bolt_port: int) -> None:
+        self._process = process
+        self.http = http
+        self.data = data
+        self.bolt_uri = f"bolt://127.0.0.1:{bolt_port}"
+
+    @property
+    def password(self) -> str:
+        return (self.data / "neo4j" / "password").read_text().strip()
+
+    async def ask(self, query: str, /, **variables: Any) -> dict[str, Any]:
+        answer = (await self.http.post("/graphql", json={"query": query, "variables": variables})).json()
+        if answer.get("errors"):
+            raise RuntimeError(answer["errors"][:2])
+        data: dict[str, Any] = answer["data"]
+        return data
+
+    def memory(self) -> dict[str, float]:
+        """Megabytes in use by each process."""
+        used = {"service": psutil.Process(self._process.pid).memory_info().rss / 1e6}
+        for child in psutil.Process(self._process.pid).children(recursive=True):
+            name = "Neo4j" if "java" in child.name() else "Milvus Lite"
+            used[name] = used.get(name, 0) + child.memory_info().rss / 1e6
+        return used
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="cairn-bench-") as folder:
+        yield Path(folder)
+
+
+@contextlib.asynccontextmanager
+async def measured(embedder: str) -> AsyncIterator[Measured]:
+    with _folder() as folder:
+        port, bolt, http_port = free_port(), free_port(), free_port()
+        settings = {
+            "CAIRN_DATA": str(folder),
+            "CAIRN_PORT": str(port),
+            "CAIRN_NEO4J_BOLT_PORT": str(bolt),
+            "CAIRN_NEO4J_HTTP_PORT": str(http_port),
+            "CAIRN_EMBEDDER": embedder,
+        }
+        process = subprocess.Popen(
+            [sys.executable, "-m", "api", "run"],
+            cwd=CYPHER.parent,
+            env={**os.environ, **settings},
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            limits = httpx.Limits(max_connections=32)
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=300, limits=limits) as http:
+                await _until_up(process, http)
+                yield Measured(process, http, folder, bolt)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+
+
+async def _until_up(process: subprocess.Popen[bytes], http: httpx.AsyncClient) -> None:
+    import asyncio
+
+    for _ in range(1_200):
+        with contextlib.suppress(httpx.TransportError):
+            if (await http.get("/health")).status_code == 200:
+                return
+        if process.poll() is not None:
+            raise RuntimeError("the service did not start: run `make run` to see why")
+        await asyncio.sleep(0.1)
+    raise RuntimeError("the service did not start within two minutes")
+
+
+async def times(call: Callable[[int], Awaitable[Any]], count: int, warm: int = 5) -> tuple[float, float]:
+    """p50 and p95 of a call in milliseconds, after a few that do not count."""
+    taken = []
+    for number in range(count + warm):
+        start = time.perf_counter()
+        await call(number)
+        if number >= warm:
+            taken.append((time.perf_counter() - start) * 1000)
+    taken.sort()
+    return statistics.median(taken), taken[int(len(taken) * 0.95)]

@@ -1,0 +1,184 @@
+"""What the agreement of the two stores costs: each thing through the service, and on the bare store beside it."""
+
+import asyncio
+import logging
+import random
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from neo4j import AsyncDriver, AsyncGraphDatabase
+from pymilvus import AnnSearchRequest, AsyncMilvusClient, RRFRanker
+
+from bank.embed import WordLlamaModel
+from bank.vectors import MEMORIES, Vectors
+from tests.bench.service import Measured, measured, times
+
+SIZES = (2_000, 20_000)  # memories; three edges each, a lesson for every ten
+BATCH = 1_000
+WORDS = (
+    "revenue delivery order margin forecast region dealer warehouse price discount port strike ship customs factory battery model "
+    "segment quarter week return claim campaign budget survey churn visit lead invoice payment contract"
+).split()
+REMEMBER = "mutation($input: RememberInput!) { remember(input: $input) { created } }"
+SEARCH = "query($q: String!) { searchMemories(query: $q, limit: 10) { score memory { id text } } }"
+LEARNT = "query($q: String!) { searchLessons(query: $q, limit: 5) { score lesson { rbId keyLesson } } }"
+PAGE = """query($after: String) { memories(first: 20, after: $after) { nodes { id text edges(first: 5) { nodes { text weight target { id text } } }
+  lessons { rbId title } } pageInfo { endCursor } } }"""
+
+
+def text(chance: random.Random) -> str:
+    return " ".join(chance.choices(WORDS, k=18)).capitalize() + f" {chance.randrange(10**6)}."
+
+
+def records(start: int, end: int, chance: random.Random) -> tuple[list[Any], list[Any], list[Any]]:
+    memories = [
+        {"dataSource": {"id": f"N{n}", "text": text(chance), "tags": [chance.choice(WORDS)]}} for n in range(start, end)
+    ]
+    edges = [
+        {"id": f"E{n}-{k}", "source": f"N{n}", "target": f"N{(n * 7 + k * 13 + 1) % end if (n * 7 + k * 13 + 1) % end != n else (n + 1) % end}",
+         "text": f"Both speak of {chance.choice(WORDS)}.", "weight": round(chance.random(), 3)}
+        for n in range(start, end) for k in range(3)
+    ]  # fmt: skip
+    lessons = [
+        {"rbId": str(n + 1), "keyLesson": text(chance), "contextToPrefer": text(chance), "linkNodes": [f"N{n}"]}
+        for n in range(start, end, 10)
+    ]
+    return memories, edges, lessons
+
+
+async def load(service: Measured, parts: tuple[list[Any], list[Any], list[Any]]) -> float:
+    """Items a second through GraphQL, searchable at the end."""
+    start = time.perf_counter()
+    for name, items in zip(("memories", "edges", "lessons"), parts, strict=True):
+        for place in range(0, len(items), BATCH):
+            await service.ask(REMEMBER, input={"convId": "bench", name: items[place : place + BATCH]})
+            shown(f"loading {name}", place + BATCH, len(items))
+    while (await service.ask("{ status { pending } }"))["status"]["pending"]:
+        await asyncio.sleep(0.05)
+    return sum(map(len, parts)) / (time.perf_counter() - start)
+
+
+async def bare_load(
+    driver: AsyncDriver, milvus: Vectors, parts: tuple[list[Any], list[Any], list[Any]]
+) -> tuple[float, float]:
+    """Items a second into a bare Neo4j (nodes, edges) and rows a second into a bare Milvus (vectors made beforehand)."""
+    memories, edges, _ = parts
+    nodes = [item["dataSource"] for item in memories]
+    start = time.perf_counter()
+    for place in range(0, len(nodes), BATCH):
+        await driver.execute_query("UNWIND $rows AS row CREATE (n:Bare) SET n = row", rows=nodes[place : place + BATCH])
+    for place in range(0, len(edges), BATCH):
+        await driver.execute_query(
+            "UNWIND $rows AS row MATCH (s:Bare {id: row.source}) CALL (row) { MATCH (t:Bare {id: row.target}) RETURN t } "
+            "CREATE (s)-[r:BARE]->(t) SET r = row",
+            rows=edges[place : place + BATCH],
+        )
+    graph = (len(nodes) + len(edges)) / (time.perf_counter() - start)
+    model = WordLlamaModel()
+    rows = [
+        {"embedding_id": row["id"], "pointer_to_node": row["id"], "text": row["text"], "dense_vector": vector.tolist(), "tenant": "bare",
+         "type": "DataSource", "conv_id": "bench", "tags": row["tags"], "ingestion_time": 0, "window_start": 0, "window_end": 0,
+         "version": 1, "revision": 1}
+        for row, vector in zip(nodes, model.encode([row["text"] for row in nodes], query=False), strict=True)
+    ]  # fmt: skip
+    start = time.perf_counter()
+    for place in range(0, len(rows), BATCH):
+        await milvus.insert(MEMORIES, rows[place : place + BATCH])
+    return graph, len(rows) / (time.perf_counter() - start)
+
+
+async def run() -> None:
+    logging.disable(logging.INFO)  # wordllama switches everybody's on
+    chance = random.Random(7)
+    model = WordLlamaModel()
+    table: dict[str, list[str]] = {}
+    async with measured("wordllama") as service:
+        driver = AsyncGraphDatabase.driver(service.bolt_uri, auth=("neo4j", service.password))
+        await driver.execute_query("CREATE CONSTRAINT bare IF NOT EXISTS FOR (n:Bare) REQUIRE n.id IS UNIQUE")
+        milvus = Vectors(str(service.data / "bare.db"), "", "", "bare", model.name, model.dimensions)
+        await milvus.connect()
+        await milvus.open()
+        client: AsyncMilvusClient = milvus._client
+        loaded = 0
+        for size in SIZES:
+            parts = records(loaded, size, chance)
+            rate = await load(service, parts)
+            graph_rate, row_rate = await bare_load(driver, milvus, parts)
+            loaded = size
+            slower = min(graph_rate, row_rate)
+            note(table, "load, items/s", f"{rate:,.0f}")
+            note(table, "  bare Neo4j / bare Milvus, items/s", f"{graph_rate:,.0f} / {row_rate:,.0f}")
+            note(table, "  share of the slower bare store", f"{rate / slower:.0%}")
+            await measure(service, driver, client, model, size, table, chance)
+        await driver.close()
+        await milvus.close()
+    print(f"\nStores: memories, three times as many edges, a tenth as many lessons; wordllama; {sys.platform}\n")
+    print(f"{'':44}" + "".join(f"{size:>20,}" for size in SIZES))
+    for name, values in table.items():
+        print(f"{name:44}" + "".join(f"{value:>20}" for value in values))
+
+
+async def measure(
+    service: Measured, driver: AsyncDriver, client: AsyncMilvusClient, model: WordLlamaModel, size: int, table: dict[str, list[str]], chance: random.Random
+) -> None:  # fmt: skip
+    async def timed(name: str, call: Callable[[int], Awaitable[Any]], count: int = 100) -> float:
+        shown(name, 0, 1)
+        middle, high = await times(call, count)
+        note(table, name, f"{middle:.1f} / {high:.1f}")
+        return middle
+
+    stamp = f"{size}-"
+    own = await timed("one remember, p50 / p95 ms", lambda n: service.ask(REMEMBER, input={"convId": "b", "memories": [{"event": {"id": f"{stamp}{n}", "text": text(chance)}}]}))  # fmt: skip
+    bare = await timed("  bare Neo4j write", lambda n: driver.execute_query("CREATE (n:Bare {id: $id, text: $text})", id=f"{stamp}{n}", text=text(chance)))  # fmt: skip
+    note(table, "  times the bare write", f"{own / bare:.1f}")
+    await timed(
+        "memory by id",
+        lambda n: service.ask("query($id: ID!) { memory(id: $id) { id text tags } }", id=f"N{chance.randrange(size)}"),
+    )
+    await timed(
+        "  bare Neo4j read",
+        lambda n: driver.execute_query("MATCH (n:Bare {id: $id}) RETURN n", id=f"N{chance.randrange(size)}"),
+    )
+    await timed("a page of 20 with edges and lessons", lambda n: service.ask(PAGE), 40)
+
+    async def bare_hybrid(query: str) -> None:
+        vector = model.encode([query], query=True)[0].tolist()
+        dense = AnnSearchRequest([vector], "dense_vector", {"metric_type": "COSINE"}, 100)
+        words = AnnSearchRequest([query], "sparse_vector", {"metric_type": "BM25"}, 100)
+        await client.hybrid_search(MEMORIES, [dense, words], RRFRanker(), limit=100, output_fields=["revision"])
+
+    questions = [" ".join(chance.choices(WORDS, k=5)) for _ in range(110)]
+    found = await timed("searchMemories", lambda n: service.ask(SEARCH, q=questions[n % 110]))
+    hybrid = await timed("  bare Milvus hybrid search", lambda n: bare_hybrid(questions[n % 110]))
+    note(table, "  times the bare search", f"{found / hybrid:.1f}")
+    await timed("searchLessons", lambda n: service.ask(LEARNT, q=questions[n % 110]))
+
+    async def client_at_work(place: int) -> None:
+        own_chance = random.Random(place)
+        for number in range(15):
+            await service.ask(SEARCH, q=own_chance.choice(questions))
+            await service.ask(
+                REMEMBER,
+                input={
+                    "convId": "b",
+                    "memories": [{"event": {"id": f"{stamp}c{place}-{number}", "text": text(own_chance)}}],
+                },
+            )
+
+    shown("16 clients at once", 0, 1)
+    start = time.perf_counter()
+    await asyncio.gather(*(client_at_work(place) for place in range(16)))
+    note(table, "16 clients, half reads half writes, calls/s", f"{16 * 30 / (time.perf_counter() - start):,.0f}")
+    for name, used in service.memory().items():
+        note(table, f"memory of {name}, MB", f"{used:,.0f}")
+
+
+def note(table: dict[str, list[str]], name: str, value: str) -> None:
+    table.setdefault(name, []).append(value)
+
+
+def shown(what: str, done: int, of: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{what}: {min(done, of):,} of {of:,}          ", end="", file=sys.stderr, flush=True)
