@@ -58,6 +58,11 @@ class RememberCall(Value):
     lessons: tuple[LessonDraft, ...] = ()
     idempotency_key: str | None = None
 
+    def texts(self) -> list[str]:
+        """What is embedded of it."""
+        lessons = [text for draft in self.lessons for text in (draft.key_lesson, draft.context_to_prefer)]
+        return [draft.text for draft in self.memories] + lessons
+
     def digest(self) -> str:
         """What the call says, as a short text: the same call has the same."""
         plain = json.dumps(self.model_dump(mode="json", exclude={"idempotency_key"}), sort_keys=True)
@@ -96,6 +101,7 @@ class Bank:
         if checks.problems:
             checks.problems += await self._unknown_names(call)
         checks.done()
+        self._sync.expect(call.texts())
         while True:
             try:
                 async with self._sync.writing() as revision:

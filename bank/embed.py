@@ -60,18 +60,23 @@ class Embedder:
         return (await self._embed([text], query=True))[0]
 
     async def _embed(self, texts: Sequence[str], query: bool) -> list[npt.NDArray[np.float32]]:
-        found = {text: self._cache[query, text] for text in texts if (query, text) in self._cache}
-        missing = list(dict.fromkeys(text for text in texts if text not in found))
-        if missing:
+        found = self._known(texts, query)
+        if len(found) < len(set(texts)):
             async with self._turn:
-                vectors = await asyncio.to_thread(self._model.encode, missing, query)
-            found |= dict(zip(missing, vectors, strict=True))
+                found |= self._known(texts, query)  # whoever had the turn before may have been asked the same
+                missing = list(dict.fromkeys(text for text in texts if text not in found))
+                if missing:
+                    vectors = await asyncio.to_thread(self._model.encode, missing, query)
+                    found |= dict(zip(missing, vectors, strict=True))
         for text in texts:
             self._cache[query, text] = found[text]
             self._cache.move_to_end((query, text))
         while len(self._cache) > CACHED_TEXTS:
             self._cache.popitem(last=False)
         return [found[text] for text in texts]
+
+    def _known(self, texts: Sequence[str], query: bool) -> dict[str, npt.NDArray[np.float32]]:
+        return {text: self._cache[query, text] for text in texts if (query, text) in self._cache}
 
 
 class OnnxModel:

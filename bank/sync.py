@@ -27,7 +27,7 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -113,6 +113,7 @@ def deleted(pair: Pair) -> Pair:
 
 
 ROUND = 128  # records embedded and written at once: small enough that a short write need not wait long for a long one
+AHEAD = 256  # texts embedded before their write is stored; the rest follows with it
 ANOTHERS_SECONDS = 10.0  # a mark younger than this may be the business of another process that is still at it
 IDLE_SECONDS = 1.0
 SWEEP_SECONDS = 600.0
@@ -197,6 +198,20 @@ class Sync:
             if revision not in self._queued:
                 self._under_way.discard(revision)
 
+    def expect(self, texts: Sequence[str]) -> None:
+        """A write with these texts is on its way: they are embedded while the graph stores it."""
+        if texts and self.trouble is None:
+            self._start(self._embed_ahead(list(texts[:AHEAD])))
+
+    async def _embed_ahead(self, texts: list[str]) -> None:
+        with contextlib.suppress(Unavailable):  # whoever needs the vectors is told
+            await self._embedder.passages(texts)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
     async def index(self, revision: int, changes: Sequence[Change]) -> bool:
         """Indexes what a committed write changed and waits for it. False: Milvus is away; the marks stay."""
         if not changes:
@@ -217,9 +232,7 @@ class Sync:
     def met_untrue(self, collection: str, keys: Sequence[Any]) -> None:
         """A search met rows that are not true: they are mended, behind the answer's back."""
         if keys:
-            task = asyncio.create_task(self._mend_met(collection, list(keys)))
-            self._background.add(task)
-            task.add_done_callback(self._background.discard)
+            self._start(self._mend_met(collection, list(keys)))
 
     async def pending(self) -> int:
         return await self._integrity.pending()
@@ -329,12 +342,7 @@ class Sync:
         done = 0
         async with self._turn:
             for kind in KINDS:
-                while due := await self._due(kind):
-                    changes = [Change(record) for record in due]
-                    await self._put_rows(changes)
-                    await self._clear_marks(changes)
-                    done += len(due)
-                    progress(done)
+                # Removals first: a record that came back is marked by them.
                 while keys := [
                     row["key"]
                     for row in await self._graph.read("pending_removals", collection=kind.collection, limit=PAGE)
@@ -343,6 +351,12 @@ class Sync:
                         kind.collection, [self._integrity.primary_key(kind, key) for key in keys]
                     )
                     await self._graph.run(kind.settle, keys=keys)
+                while due := await self._due(kind):
+                    changes = [Change(record) for record in due]
+                    await self._put_rows(changes)
+                    await self._clear_marks(changes)
+                    done += len(due)
+                    progress(done)
             self._given_up.clear()
 
     async def _due(self, kind: Kind) -> list[Memory | Lesson]:

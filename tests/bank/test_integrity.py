@@ -1,0 +1,175 @@
+"""integrity counts every kind of disagreement, repair mends it, and both work while writes go on. Planted by hand in both stores."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from bank.vectors import LESSONS, MEMORIES, lesson_row, memory_row
+from tests.service import Service
+
+COUNTS = ("danglingPointers", "danglingLinks", "oneSidedLinks", "missingVectors", "orphanVectors", "staleVectors")
+REPAIR = """mutation($dry: Boolean!) { repair(dryRun: $dry) { nodes edges lessons nodeVectors lessonVectors danglingPointers danglingLinks
+  oneSidedLinks missingVectors orphanVectors staleVectors pending ok } }"""
+LINKS = '{ memory(id: "A") { reasoningPointerIds } b: memory(id: "B") { reasoningPointerIds } lesson(rbId: "1") { linkNodes lostSources sources { id } } }'
+
+
+@pytest.fixture(autouse=True)
+async def records(cairn: Service) -> None:
+    """Two memories, two lessons, one link; whatever the test before left is mended."""
+    await cairn.remember(
+        memories=[{"event": {"id": "A", "text": "Alpha happened."}}, {"event": {"id": "B", "text": "Beta happened."}}],
+        lessons=[
+            {"rbId": "1", "keyLesson": "One.", "contextToPrefer": "First.", "linkNodes": ["A"]},
+            {"rbId": "2", "keyLesson": "Two.", "contextToPrefer": "Second."},
+        ],
+    )
+    await cairn.ask(REPAIR, dry=False)
+    assert (await cairn.settled())["ok"]
+
+
+async def _plant(cairn: Service, statement: str) -> None:
+    """Straight into Neo4j, past the service."""
+    await cairn.cairn.graph.define(statement.replace("TENANT", f"'{cairn.cairn.graph.tenant}'"))
+
+
+async def _rows(cairn: Service, revision: int | None = None) -> dict[str, dict[str, Any]]:
+    """The true index rows of A and of lesson 1, or such that claim another revision."""
+    memory = (await cairn.cairn.bank.memories.by_id(["A"]))["A"]
+    lesson = (await cairn.cairn.bank.lessons.by_id([1]))[1]
+    vectors = await cairn.cairn.embedder.passages([memory.text, lesson.key_lesson, lesson.context_to_prefer])
+    rows = {
+        MEMORIES: memory_row(memory, cairn.cairn.graph.tenant, vectors[0]),
+        LESSONS: lesson_row(lesson, cairn.cairn.graph.tenant, vectors[1], vectors[2]),
+    }
+    return {name: row if revision is None else {**row, "revision": revision} for name, row in rows.items()}
+
+
+async def _found_wrong(cairn: Service) -> dict[str, int]:
+    report = await cairn.integrity()
+    assert report["ok"] is False
+    assert (await cairn.ask(REPAIR, dry=True))["repair"] == report  # a dry run only counts
+    return {name: report[name] for name in COUNTS if report[name]}
+
+
+async def _mended(cairn: Service) -> None:
+    report = (await cairn.ask(REPAIR, dry=False))["repair"]
+    assert report["ok"], str(report)
+    assert (await cairn.integrity())["ok"]
+
+
+async def test_a_pointer_to_no_lesson(cairn: Service) -> None:
+    """Counted, and dropped; the true pointer stays."""
+    await _plant(
+        cairn, "MATCH (m:Memory {tenant: TENANT, id: 'A'}) SET m.reasoning_pointer_ids = m.reasoning_pointer_ids + 404"
+    )
+    assert await _found_wrong(cairn) == {"danglingPointers": 1}
+    await _mended(cairn)
+    assert (await cairn.ask(LINKS))["memory"]["reasoningPointerIds"] == ["1"]
+
+
+async def test_a_link_to_no_memory(cairn: Service) -> None:
+    """Counted, and kept as a lost source."""
+    await _plant(cairn, "MATCH (l:Lesson {tenant: TENANT, rb_id: 1}) SET l.link_nodes = l.link_nodes + 'GONE'")
+    assert await _found_wrong(cairn) == {"danglingLinks": 1}
+    await _mended(cairn)
+    assert (await cairn.ask(LINKS))["lesson"] == {"linkNodes": ["A"], "lostSources": ["GONE"], "sources": [{"id": "A"}]}
+    await _plant(cairn, "MATCH (l:Lesson {tenant: TENANT, rb_id: 1}) REMOVE l.lost_sources")
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        "MATCH (m:Memory {tenant: TENANT, id: 'B'}) SET m.reasoning_pointer_ids = [1]",
+        "MATCH (l:Lesson {tenant: TENANT, rb_id: 1}) SET l.link_nodes = l.link_nodes + 'B'",
+        "MATCH (l:Lesson {tenant: TENANT, rb_id: 1}) MATCH (m:Memory {tenant: TENANT, id: 'B'}) CREATE (l)-[:LEARNED_FROM]->(m)",
+    ],
+)
+async def test_a_link_that_one_side_knows(cairn: Service, plant: str) -> None:
+    """Counted, and completed on the other side: nothing that anybody knew is lost."""
+    await _plant(cairn, plant)
+    assert await _found_wrong(cairn) == {"oneSidedLinks": 1}
+    await _mended(cairn)
+    links = await cairn.ask(LINKS)
+    assert links["b"]["reasoningPointerIds"] == ["1"]
+    assert links["lesson"]["linkNodes"] == ["A", "B"]
+    await cairn.ask('mutation { unlinkLesson(rbId: "1", nodeIds: ["B"]) { rbId } }')
+
+
+async def test_missing_rows(cairn: Service) -> None:
+    """Records whose rows are gone: counted in both collections, and indexed anew."""
+    rows = await _rows(cairn)
+    await cairn.cairn.vectors.delete(MEMORIES, [rows[MEMORIES]["embedding_id"]])
+    await cairn.cairn.vectors.delete(LESSONS, [1])
+    assert await _found_wrong(cairn) == {"missingVectors": 2}
+    await _mended(cairn)
+
+
+async def test_stale_rows(cairn: Service) -> None:
+    """Rows of another revision: counted, never shown, and replaced."""
+    for name, row in (await _rows(cairn, revision=7)).items():
+        await cairn.cairn.vectors.upsert(name, [row])
+    assert await _found_wrong(cairn) == {"staleVectors": 2}
+    await _mended(cairn)
+
+
+async def test_orphan_rows(cairn: Service) -> None:
+    """Rows without a record: counted, never shown, and removed."""
+    rows = await _rows(cairn)
+    ghost = {**rows[MEMORIES], "embedding_id": f"emb_{cairn.cairn.graph.tenant}/GHOST", "pointer_to_node": "GHOST"}
+    await cairn.cairn.vectors.insert(MEMORIES, [ghost])
+    await cairn.cairn.vectors.insert(LESSONS, [{**rows[LESSONS], "rb_id": 404}])
+    assert await _found_wrong(cairn) == {"orphanVectors": 2}
+    await _mended(cairn)
+    assert await cairn.cairn.vectors.revisions_of(LESSONS, [404]) == {}
+
+
+async def test_a_record_that_is_indexed_twice(cairn: Service) -> None:
+    """Two rows under one key: counted, and one of them goes."""
+    rows = await _rows(cairn)
+    await cairn.cairn.vectors.insert(MEMORIES, [rows[MEMORIES]])
+    if await cairn.cairn.vectors.count(MEMORIES) == (await cairn.integrity())["nodes"]:
+        pytest.skip("this Milvus keeps one row a key by itself")
+    assert await _found_wrong(cairn) == {"staleVectors": 1}
+    await _mended(cairn)
+    assert await cairn.cairn.vectors.count(MEMORIES) == (await cairn.integrity())["nodes"]
+
+
+async def test_counting_and_mending_while_writes_go_on(cairn: Service) -> None:
+    """No false alarm from a write that is under way, and no write lost to a repair."""
+    stop = asyncio.Event()
+    written: list[str] = []
+
+    async def writer(name: str) -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            key = f"W{name}-{number % 5}"
+            await cairn.remember(memories=[{"event": {"id": key, "text": f"Event {name} {number}."}}])
+            written.append(key)
+            if number % 4 == 0:
+                await cairn.ask("mutation($id: ID!) { deleteMemory(id: $id) { deleted } }", id=f"W{name}-{number % 3}")
+
+    writers = [asyncio.create_task(writer(str(n))) for n in range(4)]
+    reports = []
+    for _ in range(4):
+        reports.append(await cairn.integrity())
+        reports.append((await cairn.ask(REPAIR, dry=False))["repair"])
+    stop.set()
+    await asyncio.gather(*writers)
+    assert len(written) > 20
+    for report in reports:
+        assert {name: report[name] for name in COUNTS if report[name]} == {}, str(report)
+    assert (await cairn.settled())["ok"]
+
+
+async def test_thirty_two_identical_writes_make_one_record(cairn: Service) -> None:
+    """The same call, without a key, at the same moment: one record, one row, one of them created it."""
+    call: dict[str, Any] = {
+        "memories": [{"event": {"id": "SAME", "text": "At once."}}],
+        "edges": [{"id": "SAME-E", "source": "SAME", "target": "A", "text": "The same.", "weight": 0.5}],
+        "lessons": [{"rbId": "99", "keyLesson": "Same.", "contextToPrefer": "At once.", "linkNodes": ["SAME"]}],
+    }
+    answers = await asyncio.gather(*(cairn.remember(**call) for _ in range(32)))
+    assert sorted(answer["created"] for answer in answers) == [0] * 31 + [3]
+    assert (await cairn.settled())["ok"]
