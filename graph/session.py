@@ -26,7 +26,7 @@ T = TypeVar("T")
 # gives up within CONNECT_SECONDS. A deadlock is tried again after a tenth of a second, then two, four …
 CONNECT_SECONDS = 1.5
 ACQUIRE_SECONDS = 4.0
-RETRY_SECONDS = 3.0
+RETRY_SECONDS = 1.4
 FIRST_PAUSE_SECONDS = 0.1
 READ_SECONDS = 30.0
 WRITE_SECONDS = 60.0

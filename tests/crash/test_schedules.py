@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from tests.service import REMEMBER, Service
 
@@ -109,7 +109,6 @@ async def test_two_hundred_schedules_match_a_plain_model(cairn: Service) -> None
                 self.links[rb_id] = list(sources)
                 self.lost[rb_id] = [x for x in self.lost.get(rb_id, []) if x not in sources]
 
-        @precondition(lambda self: self.lessons)
         @rule(rb_id=some_lesson, key=some_memory, apart=st.booleans())
         def link(self, rb_id: str, key: str, apart: bool) -> None:
             name = "unlinkLesson" if apart else "linkLesson"
