@@ -13,6 +13,7 @@ from api.http import routes
 from api.settings import Settings
 from bank.bank import Bank
 from bank.embed import Embedder, Model, OnnxModel, WordLlamaModel, default_onnx_folder
+from bank.recall import Recall
 from bank.search import Search
 from bank.sync import Sync
 from bank.vectors import Vectors
@@ -88,6 +89,7 @@ async def running(
         sync = Sync(the_graph, vectors, embedder, alone=vectors.local)
         await sync.open(check_index)
         stack.push_async_callback(sync.stop)
+        search = Search(the_graph, vectors, embedder, sync)
         yield Cairn(
             settings=settings,
             graph=the_graph,
@@ -95,7 +97,8 @@ async def running(
             embedder=embedder,
             sync=sync,
             bank=Bank(the_graph, sync),
-            search=Search(the_graph, vectors, embedder, sync),
+            search=search,
+            recall=Recall(the_graph, vectors, embedder, sync, search),
         )
 
 

@@ -6,6 +6,7 @@ from api.loaders import Budget, Loaders
 from api.settings import Settings
 from bank.bank import Bank
 from bank.embed import Embedder
+from bank.recall import Recall
 from bank.search import Search
 from bank.sync import Sync
 from bank.vectors import Vectors
@@ -23,6 +24,7 @@ class Cairn:
     sync: Sync
     bank: Bank
     search: Search
+    recall: Recall
 
 
 class Context:

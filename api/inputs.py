@@ -12,7 +12,13 @@ from bank.bank import RememberCall
 from bank.lessons import check_lessons, check_namespace, parse_rb_id
 from bank.model import LessonStatus, Outcome, Scope
 from graph.checks import Checks, check_edges, check_memories
+from graph.errors import BadInput
 from graph.model import MemoryType
+
+MOST_PATHS = 100
+MOST_FOUND = 200
+MOST_RECALL_HOPS = 5
+MOST_CONTEXT_TOKENS = 100_000
 
 
 def _nothing() -> list[str]:
@@ -244,6 +250,66 @@ class LessonFilter:
     scope: Scope | None = None
     status: LessonStatus | None = None
     min_confidence: float | None = None
+
+
+@strawberry.input
+class RecallInput:
+    query: str
+    tags: list[str] = strawberry.field(
+        default_factory=_nothing, description="Edges and memories that share them weigh more; none is excluded."
+    )
+    filter: MemoryFilter | None = strawberry.field(
+        default=None, description="Only memories that pass; the walk keeps to them too."
+    )
+    namespace: str | None = strawberry.field(
+        default=None, description="Lessons: null means every namespace of the tenant."
+    )
+    hops: int = strawberry.field(
+        default=3,
+        description="How far the search walks from what the vectors found. 0: vectors only. At most 5.",
+    )
+    min_weight: float = 0
+    limit: int = 10
+    path_limit: int = 10
+    lesson_limit: int = 5
+    outcome: Outcome | None = None
+    min_confidence: float = 0
+    token_budget: int = strawberry.field(default=2000, description="For `context`.")
+    as_of: datetime | None = strawberry.field(default=None, description="Only what was known then.")
+
+    def asked(self) -> bank.model.RecallQuery:
+        checks = Checks()
+        checks.text("query", self.query)
+        checks.names("tags", self.tags)
+        if self.namespace is not None:
+            check_namespace(checks, "namespace", self.namespace)
+        checks.between("hops", self.hops, 0, MOST_RECALL_HOPS)
+        checks.share("minWeight", self.min_weight)
+        checks.between("limit", self.limit, 1, MOST_FOUND)
+        checks.between("pathLimit", self.path_limit, 0, MOST_PATHS)
+        checks.between("lessonLimit", self.lesson_limit, 0, MOST_FOUND)
+        checks.share("minConfidence", self.min_confidence)
+        checks.between("tokenBudget", self.token_budget, 0, MOST_CONTEXT_TOKENS)
+        try:
+            filter = memory_filter(self.filter)
+        except BadInput as error:
+            checks.problems += error.problems
+        checks.done()
+        return bank.model.RecallQuery(
+            query=self.query,
+            tags=_unique(self.tags),
+            filter=filter,
+            namespace=self.namespace,
+            hops=self.hops,
+            min_weight=self.min_weight,
+            limit=self.limit,
+            path_limit=self.path_limit,
+            lesson_limit=self.lesson_limit,
+            outcome=self.outcome,
+            min_confidence=self.min_confidence,
+            token_budget=self.token_budget,
+            as_of=self.as_of,
+        )
 
 
 def memory_filter(wanted: MemoryFilter | None) -> graph.model.MemoryFilter:

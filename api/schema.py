@@ -14,11 +14,14 @@ from strawberry.types import ExecutionContext
 
 import api.types as t
 from api.inputs import (
+    MOST_FOUND,
+    MOST_PATHS,
     LessonFilter,
     LessonInput,
     LessonPatch,
     MemoryFilter,
     MemoryPatch,
+    RecallInput,
     RememberInput,
     given,
     lesson_filter,
@@ -26,15 +29,13 @@ from api.inputs import (
 )
 from api.limits import MOST_TOKENS, DepthRule
 from api.loaders import RECORDS
-from api.paths import told_paths
 from api.status import status_of
 from bank.lessons import check_namespace, parse_rb_id
 from bank.model import LessonQuery, Outcome, Scope
+from bank.paths import told_paths
 from graph.checks import Checks
 
 MOST_HOPS = 6
-MOST_PATHS = 100
-MOST_FOUND = 200
 MOST_QUERY_BYTES = 65_535
 
 
@@ -157,6 +158,15 @@ class Query:
                 limit=limit,
             )
         )
+
+    @strawberry.field(
+        description="One question in; the memories that answer it together, the paths that join them, the lessons "
+        "that apply, and why, out."
+    )
+    async def recall(self, info: t.Asked, input: RecallInput) -> t.Recall:
+        asked = input.asked()
+        info.context.budget.spend(asked.limit * (asked.hops + 1) + asked.lesson_limit)
+        return await info.context.cairn.recall.recall(asked)  # type: ignore[return-value]
 
     @strawberry.field(
         description="How the two stores disagree, counted online. Reads everything: not for every minute."

@@ -293,8 +293,9 @@ class RecalledMemory:
     score: float
     vector_score: float | None
     bm25_score: float | None = strawberry.field(name="bm25Score")
-    path_score: float | None
-    via: MemoryPath | None
+    path_score: float | None = strawberry.field(description="The energy that came to it along edges.")
+    via: MemoryPath | None = strawberry.field(description="The best way to it, where the walk reached it.")
+    why: str = strawberry.field(description="Why it is in the answer, as a sentence.")
 
 
 @strawberry.type
@@ -306,6 +307,23 @@ class RecalledLesson:
     recency: float
     diversity: float
     via: list[strawberry.ID]
+
+
+@strawberry.type
+class Recall:
+    id: strawberry.ID = strawberry.field(description="The receipt's id.")
+    memories: list[RecalledMemory] = strawberry.field(description="Best first.")
+    paths: list[MemoryPath] = strawberry.field(
+        description="Best first: the ways from what the vectors found to what the walk found."
+    )
+    lessons: list[RecalledLesson] = strawberry.field(
+        description="Best first: found by meaning and words, or pointed at by the memories above."
+    )
+    context: str = strawberry.field(
+        description="Ready for a prompt, within tokenBudget. Stored text stands on one line between quotes."
+    )
+    tokens: int = strawberry.field(description="Of the context, by the tokenizer of Llama 2.")
+    took_ms: float
 
 
 @strawberry.type

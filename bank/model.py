@@ -3,7 +3,7 @@
 from datetime import datetime
 from enum import StrEnum
 
-from graph.model import Memory, Value
+from graph.model import Edge, Memory, MemoryFilter, Value
 
 
 class Outcome(StrEnum):
@@ -60,6 +60,9 @@ class Standing(Value):
     confidence: float
     namespace: str
     scope: str
+    outcome: str
+    link_nodes: tuple[str, ...]  # the first few
+    created_at: datetime
     updated_at: datetime
     last_used_at: datetime | None
 
@@ -98,17 +101,35 @@ class LessonQuery(Value):
     outcome: Outcome | None = None
     min_confidence: float = 0.0
     limit: int = 5
+    as_of: datetime | None = None  # only what was recorded by then
+
+
+class ToldStep(Value):
+    memory: Memory
+    edge: Edge | None
+    forward: bool
+    energy: float
+
+
+class ToldPath(Value):
+    """A path with the records that it runs over, and as prose."""
+
+    score: float
+    steps: tuple[ToldStep, ...]
+    text: str
 
 
 class FoundMemory(Value):
-    """A memory that a search found, and why: its similarity by meaning and by words (None: not found that way)."""
+    """A memory that was found, and why: its similarity by meaning and by words (None: not found that way), the energy
+    that came to it along edges, the best way there, and all of it as a sentence."""
 
     memory: Memory
     score: float
     vector_score: float | None = None
     bm25_score: float | None = None
-    path_score: float | None = None  # no walk yet: search finds by vectors alone
-    via: None = None
+    path_score: float | None = None
+    via: ToldPath | None = None
+    why: str = ""
 
 
 class FoundLesson(Value):
@@ -121,6 +142,53 @@ class FoundLesson(Value):
     recency: float
     diversity: float
     via: tuple[str, ...] = ()
+
+
+class RecallQuery(Value):
+    """What recall is asked. `tags` raise what carries them and exclude nothing; `filter` holds for all that is walked."""
+
+    query: str
+    tags: tuple[str, ...] = ()
+    filter: MemoryFilter = MemoryFilter()
+    namespace: str | None = None
+    hops: int = 3
+    min_weight: float = 0.0
+    limit: int = 10
+    path_limit: int = 10
+    lesson_limit: int = 5
+    outcome: Outcome | None = None
+    min_confidence: float = 0.0
+    token_budget: int = 2_000
+    as_of: datetime | None = None
+
+    def known_then(self) -> MemoryFilter:
+        """The filter, and nothing that came later than `as_of`."""
+        if self.as_of is None:
+            return self.filter
+        until = self.as_of if self.filter.until is None else min(self.filter.until, self.as_of)
+        return self.filter.model_copy(update={"until": until})
+
+    def lessons(self) -> LessonQuery:
+        return LessonQuery(
+            query=self.query,
+            namespace=self.namespace,
+            outcome=self.outcome,
+            min_confidence=self.min_confidence,
+            limit=self.lesson_limit,
+            as_of=self.as_of,
+        )
+
+
+class Recalled(Value):
+    """The answer of recall: each list best first."""
+
+    id: str
+    memories: tuple[FoundMemory, ...]
+    paths: tuple[ToldPath, ...]
+    lessons: tuple[FoundLesson, ...]
+    context: str
+    tokens: int
+    took_ms: float
 
 
 def first_words(text: str, most: int = 60) -> str:

@@ -1,24 +1,11 @@
 """Paths as prose, with the edges they run over."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bank.model import first_words
-from graph.model import Edge, Memory, Path, Value
+from bank.model import ToldPath, ToldStep, first_words
+from graph.model import Edge, Memory, Path
 from graph.store import Memories
-
-
-class ToldStep(Value):
-    memory: Memory
-    edge: Edge | None
-    forward: bool
-    energy: float
-
-
-class ToldPath(Value):
-    score: float
-    steps: tuple[ToldStep, ...]
-    text: str
 
 
 async def told_paths(memories: Memories, paths: Sequence[Path]) -> list[ToldPath]:
@@ -26,21 +13,23 @@ async def told_paths(memories: Memories, paths: Sequence[Path]) -> list[ToldPath
     steps = [step for path in paths for step in path.steps]
     known = await memories.by_id(step.memory for step in steps)
     edges = await memories.edges_by_id(step.edge for step in steps if step.edge is not None)
-    told = []
-    for path in paths:
-        if any(s.memory not in known or (s.edge is not None and s.edge not in edges) for s in path.steps):
-            continue  # deleted between the walk and the telling
-        own = tuple(
-            ToldStep.model_construct(
-                memory=known[step.memory],
-                edge=None if step.edge is None else edges[step.edge],
-                forward=step.forward,
-                energy=step.energy,
-            )
-            for step in path.steps
+    return [one for path in paths if (one := told(path, known, edges)) is not None]
+
+
+def told(path: Path, memories: Mapping[str, Memory], edges: Mapping[str, Edge]) -> ToldPath | None:
+    """None where a memory or an edge of it was deleted between the walk and the telling."""
+    if any(step.memory not in memories or (step.edge is not None and step.edge not in edges) for step in path.steps):
+        return None
+    steps = tuple(
+        ToldStep.model_construct(
+            memory=memories[step.memory],
+            edge=None if step.edge is None else edges[step.edge],
+            forward=step.forward,
+            energy=step.energy,
         )
-        told.append(ToldPath.model_construct(score=path.score, steps=own, text=prose(own)))
-    return told
+        for step in path.steps
+    )
+    return ToldPath.model_construct(score=path.score, steps=steps, text=prose(steps))
 
 
 def prose(steps: Sequence[Any]) -> str:

@@ -1,11 +1,13 @@
 """Search by meaning and by words: Milvus finds, the graph verifies, nothing else is shown."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bank import fuse
 from bank.embed import Embedder
@@ -51,7 +53,11 @@ class Search:
         memories = await self._memories.by_id(best)
         return [
             FoundMemory(
-                memory=memories[key], score=fused[key], vector_score=by_meaning.get(key), bm25_score=by_words.get(key)
+                memory=memories[key],
+                score=fused[key],
+                vector_score=by_meaning.get(key),
+                bm25_score=by_words.get(key),
+                why=found_by(by_meaning.get(key), by_words.get(key)),
             )
             for key in best
             if key in memories  # not deleted between the two questions
@@ -68,11 +74,17 @@ class Search:
         else:
             rows = await self._graph.read("true_memories_containing", ids=list(revisions), text_contains=contains)
         known = {row["id"]: row["revision"] for row in rows}
-        self._sync.met_untrue(MEMORIES, _untrue(revisions, known))
+        self._sync.met_untrue(MEMORIES, untrue(revisions, known))
         return {row["id"] for row in rows if row.get("passes", True) and row["revision"] == revisions[row["id"]]}
 
     async def lessons(self, query: LessonQuery) -> list[FoundLesson]:
-        vector = await self._embedder.query(query.query)
+        standings, semantic = await self.lesson_hits(query, await self._embedder.query(query.query))
+        return await self.chosen_lessons(standings, semantic, query)
+
+    async def lesson_hits(
+        self, query: LessonQuery, vector: npt.NDArray[np.float32]
+    ) -> tuple[dict[int, Standing], dict[int, float]]:
+        """The lessons that the index finds and the graph confirms, and how well each fits, 0 to 1."""
         wanted = max(CANDIDATES, query.limit)
         while True:
             lists = await self._vectors.search_lessons(vector, query, wanted)
@@ -81,8 +93,17 @@ class Search:
                 break
             wanted = min(wanted * 4, MOST_CANDIDATES)
         by_lesson, by_context, by_words = ({hit.key: hit.score for hit in hits if hit.key in true} for hits in lists)
-        semantic = fuse.combine((0.25, by_lesson), (0.25, by_context), (0.5, by_words))
-        ranked = rank_lessons(true, semantic, query.namespace, datetime.now(UTC))[: max(RANKED, 4 * query.limit)]
+        return true, fuse.combine((0.25, by_lesson), (0.25, by_context), (0.5, by_words))
+
+    async def chosen_lessons(
+        self,
+        standings: Mapping[int, Standing],
+        semantic: Mapping[int, float],
+        query: LessonQuery,
+        via: Mapping[int, Sequence[str]] = MappingProxyType({}),
+    ) -> list[FoundLesson]:
+        """The best by four factors. `via`: the memories that led to a lesson."""
+        ranked = rank_lessons(standings, semantic, query.namespace, datetime.now(UTC))[: max(RANKED, 4 * query.limit)]
         vectors = await self._vectors.lesson_vectors([one.standing.rb_id for one in ranked])
         chosen = choose_diverse(ranked, vectors, query.limit)
         lessons = await self._lessons.by_id(one.standing.rb_id for one, _ in chosen)
@@ -94,24 +115,48 @@ class Search:
                 reliability=one.standing.confidence,
                 recency=one.recency,
                 diversity=diversity,
+                via=tuple(via.get(one.standing.rb_id, ())),
             )
             for one, diversity in chosen
             if one.standing.rb_id in lessons  # not deleted between the two questions
         ]
+
+    async def offered_lessons(self, ids: Collection[int], query: LessonQuery) -> dict[int, Standing]:
+        """Those of these lessons that may be an answer, however they were come by."""
+        rows = await self._graph.read("standing_of_lessons", ids=sorted(ids)) if ids else []
+        return {one.rb_id: one for one in map(Standing.from_row, rows) if may_be_offered(one, query)}
 
     async def _true_lessons(self, hits: Sequence[Hit], query: LessonQuery) -> dict[int, Standing]:
         """The hits that are true: the lesson exists, in the revision that was found, and may be offered."""
         revisions = {hit.key: hit.revision for hit in hits}
         rows = await self._graph.read("standing_of_lessons", ids=list(revisions)) if revisions else []
         known = {row["rb_id"]: Standing.from_row(row) for row in rows}
-        self._sync.met_untrue(LESSONS, _untrue(revisions, {key: one.revision for key, one in known.items()}))
-        return {
-            key: one
-            for key, one in known.items()
-            if one.revision == revisions[key]
-            and one.status == LessonStatus.ACTIVE
-            and one.confidence >= query.min_confidence
-        }
+        self._sync.met_untrue(LESSONS, untrue(revisions, {key: one.revision for key, one in known.items()}))
+        return {key: one for key, one in known.items() if one.revision == revisions[key] and may_be_offered(one, query)}
+
+
+def may_be_offered(lesson: Standing, query: LessonQuery) -> bool:
+    """All that a search for lessons asks but for tags, which only the index is asked for."""
+    namespace = query.namespace
+    return (
+        lesson.status == LessonStatus.ACTIVE
+        and lesson.confidence >= query.min_confidence
+        and (query.outcome is None or lesson.outcome == query.outcome)
+        and (query.scope is None or lesson.scope == query.scope)
+        and (query.as_of is None or lesson.created_at <= query.as_of)
+        and (
+            namespace is None
+            or lesson.namespace == namespace
+            or lesson.scope == Scope.ORG
+            or (lesson.scope == Scope.TEAM and team_of(lesson.namespace) == team_of(namespace))
+        )
+    )
+
+
+def found_by(vector_score: float | None, bm25_score: float | None) -> str:
+    """Why a search found a memory, as a sentence."""
+    ways = [name for name, score in (("words", bm25_score), ("meaning", vector_score)) if score is not None]
+    return f"Found by {' and '.join(ways)}." if ways else ""
 
 
 @dataclass(frozen=True)
@@ -168,6 +213,6 @@ def scope_weight(lesson: Standing, namespace: str | None) -> float:
     return SCOPE_WEIGHTS[Scope.ORG]
 
 
-def _untrue(revisions: Mapping[Any, int], known: Mapping[Any, int]) -> list[Any]:
+def untrue(revisions: Mapping[Any, int], known: Mapping[Any, int]) -> list[Any]:
     """The keys of rows whose record is gone or in another revision."""
     return [key for key, revision in revisions.items() if known.get(key) != revision]

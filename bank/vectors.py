@@ -19,7 +19,7 @@ from pymilvus import AsyncMilvusClient, DataType, Function, FunctionType, Milvus
 
 from bank.model import Lesson, LessonQuery, LessonStatus, Scope, team_of
 from graph.errors import SetupError, Unavailable
-from graph.model import Event, Memory, MemoryFilter
+from graph.model import Event, Memory, MemoryFilter, embedding_id
 
 MEMORIES = "graphembeddings"
 LESSONS = "reasoningbank"
@@ -271,12 +271,33 @@ class Vectors:
         self, vector: Vector, text: str, filter: MemoryFilter, limit: int
     ) -> tuple[list[Hit], list[Hit]]:
         """By meaning and by words, at the same time."""
+        (dense,), (words,) = await self.search_memories_for([vector], [text], filter, limit)
+        return dense, words
+
+    async def search_memories_for(
+        self, vectors: Sequence[Vector], texts: Sequence[str], filter: MemoryFilter, limit: int
+    ) -> tuple[list[list[Hit]], list[list[Hit]]]:
+        """Several questions in two calls. A word that stands n times in a text counts n times."""
         expression = self._memory_expression(filter)
         dense, words = await asyncio.gather(
-            self._search(MEMORIES, "dense_vector", vector, expression, limit),
-            self._search(MEMORIES, "sparse_vector", text, expression, limit),
+            self._searches(MEMORIES, "dense_vector", vectors, expression, limit),
+            self._searches(MEMORIES, "sparse_vector", texts, expression, limit),
         )
         return dense, words
+
+    async def memory_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
+        if not ids:
+            return {}
+        keys = ", ".join(_literal(embedding_id(self._tenant, one)) for one in ids)
+        rows = await self._call(
+            self._client.query(
+                MEMORIES,
+                filter=f"embedding_id in [{keys}]",
+                output_fields=["pointer_to_node", "dense_vector"],
+                timeout=SECONDS,
+            )
+        )
+        return {row["pointer_to_node"]: np.asarray(row["dense_vector"], np.float32) for row in rows}
 
     async def search_lessons(
         self, vector: Vector, query: LessonQuery, limit: int
@@ -284,11 +305,11 @@ class Vectors:
         """By the meaning of the lesson, by the meaning of its context, and by the words of its context."""
         expression = self._lesson_expression(query)
         by_lesson, by_context, by_words = await asyncio.gather(
-            self._search(LESSONS, "key_lesson_vector", vector, expression, limit),
-            self._search(LESSONS, "context_to_prefer_vector", vector, expression, limit),
-            self._search(LESSONS, "context_sparse_vector", query.query, expression, limit),
+            self._searches(LESSONS, "key_lesson_vector", [vector], expression, limit),
+            self._searches(LESSONS, "context_to_prefer_vector", [vector], expression, limit),
+            self._searches(LESSONS, "context_sparse_vector", [query.query], expression, limit),
         )
-        return by_lesson, by_context, by_words
+        return by_lesson[0], by_context[0], by_words[0]
 
     async def lesson_vectors(self, rb_ids: Sequence[int]) -> dict[int, Vector]:
         if not rb_ids:
@@ -303,14 +324,17 @@ class Vectors:
         )
         return {row["rb_id"]: np.asarray(row["key_lesson_vector"], np.float32) for row in rows}
 
-    async def _search(
-        self, collection: str, field: str, wanted: Vector | str, expression: str, limit: int
-    ) -> list[Hit]:
+    async def _searches(
+        self, collection: str, field: str, wanted: Sequence[Vector] | Sequence[str], expression: str, limit: int
+    ) -> list[list[Hit]]:
+        """A list of hits for each thing wanted."""
+        if not wanted:
+            return []
         owner = "pointer_to_node" if collection == MEMORIES else "rb_id"
         search = self._call(
             self._client.search(
                 collection,
-                data=[wanted if isinstance(wanted, str) else wanted.tolist()],
+                data=[one if isinstance(one, str) else one.tolist() for one in wanted],
                 anns_field=field,
                 filter=expression,
                 limit=limit,
@@ -322,16 +346,15 @@ class Vectors:
             found = await search
         except Unavailable:
             # Milvus Lite cannot compute BM25 over a collection without rows.
-            if isinstance(wanted, str) and await self._is_empty(collection):
-                return []
+            if isinstance(wanted[0], str) and await self._is_empty(collection):
+                return [[] for _ in wanted]
             raise
         return [
-            Hit(
-                key=hit["entity"][owner],
-                revision=hit["entity"]["revision"],
-                score=float(hit["distance"]),
-            )
-            for hit in found[0]
+            [
+                Hit(key=hit["entity"][owner], revision=hit["entity"]["revision"], score=float(hit["distance"]))
+                for hit in hits
+            ]
+            for hits in found
         ]
 
     async def _is_empty(self, collection: str) -> bool:

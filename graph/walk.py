@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from graph.model import Path, Step
 
@@ -9,6 +10,57 @@ from graph.model import Path, Step
 LeanEdge = Sequence[object]
 # How many partial paths are looked at before the search settles for what it has.
 MOST_STEPS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """An edge as it was walked: from where to where, along it or against it."""
+
+    edge: str
+    source: str
+    target: str
+    weight: float
+    forward: bool
+
+
+def best_routes(starts: Mapping[str, float], ways: Sequence[Way], max_hops: int, keep: int) -> dict[str, list[Path]]:
+    """The `keep` best ways from any start to each memory that is none, by the start's strength times the weights.
+    No path visits a memory twice. Each hop goes on from the best ways of the hop before."""
+    leaving: dict[str, list[Way]] = {}
+    for way in ways:
+        leaving.setdefault(way.source, []).append(way)
+    front = {
+        start: [Path.model_construct(score=strength, steps=(_first_step(start, strength),))]
+        for start, strength in starts.items()
+    }
+    best: dict[str, list[Path]] = {}
+    for _ in range(max_hops):
+        reached: dict[str, list[Path]] = {}
+        for place, paths in front.items():
+            for way in leaving.get(place, ()):
+                if way.target in starts:
+                    continue
+                for path in paths:
+                    energy = path.score * way.weight
+                    if energy > 0 and all(step.memory != way.target for step in path.steps):
+                        step = Step.model_construct(
+                            memory=way.target, edge=way.edge, forward=way.forward, energy=energy
+                        )
+                        longer = Path.model_construct(score=energy, steps=(*path.steps, step))
+                        reached.setdefault(way.target, []).append(longer)
+        front = {place: sorted(paths, key=_by_score)[:keep] for place, paths in reached.items()}
+        for place, paths in front.items():
+            best[place] = sorted([*best.get(place, ()), *paths], key=_by_score)[:keep]
+    return best
+
+
+def _first_step(memory: str, energy: float) -> Step:
+    return Step.model_construct(memory=memory, edge=None, forward=True, energy=energy)
+
+
+def _by_score(path: Path) -> tuple[float, int, list[str]]:
+    """Best first; of equals the shorter one, then by the ids of the edges."""
+    return -path.score, len(path.steps), [step.edge or "" for step in path.steps]
 
 
 def best_paths(

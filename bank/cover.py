@@ -1,0 +1,201 @@
+"""The cover walk: pure arithmetic, no I/O. Memories answer a question together, each by the words the others lack.
+
+Seeds are chosen to differ in what they cover of the question, a step along an edge counts more when it leads to words
+that the seed lacks, and the answer is chosen in the same way. Every sum is an fsum and every tie is settled by id.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bank.words import Idf, Words
+from graph.walk import Way
+
+QUESTION_WORDS = 128  # of a longer question the rarest
+LEAD = 0.6  # what a memory gains whose first words are the question's
+TAGS = 0.2  # what a memory gains that carries all the tags asked for
+EDGE_TAGS = 0.5  # how much heavier an edge is that carries them all
+LESSON = 0.3  # what a memory gains that the best lesson was learnt from
+BEST = 40  # among how many seeds, and the answer, are chosen
+SEEDS = 8
+SEEDS_AGAIN = 3  # those that search once more
+SEEN = 0.5  # how much of a seed's worth is lost when all it covers is covered
+PASSED_ON = 0.5  # the share of its energy that a memory passes on
+NEW_WORDS = 6.0  # how much more a step counts that leads to words the seed lacks
+NAMES_DENSE, NAMES_LEAD, NAMES_BEST = 0.7, 0.3, 20
+NEW_IN_ANSWER = 5.0
+RAREST = 8  # words that stand for the names of a text without capital letters
+
+
+class Question:
+    """The words of a question, each with its share of the question's weight; sets of them are bit masks."""
+
+    def __init__(self, words: Iterable[str], idf: Idf) -> None:
+        rarest = sorted(set(words), key=lambda word: (-idf(word), word))[:QUESTION_WORDS]
+        self.idf = idf
+        self.words = tuple(rarest)
+        self._asked = frozenset(rarest)
+        whole = idf.mass(rarest)
+        self._shares = [idf(word) / whole for word in rarest]
+        self._known: dict[int, float] = {}
+
+    def covered(self, words: frozenset[str]) -> int:
+        """Which of the question's words are among these."""
+        return sum(1 << place for place, word in enumerate(self.words) if word in words)
+
+    def share(self, mask: int) -> float:
+        if mask not in self._known:
+            self._known[mask] = math.fsum(share for place, share in enumerate(self._shares) if mask >> place & 1)
+        return self._known[mask]
+
+    def lead_match(self, words: Words, also: frozenset[str] = frozenset()) -> float:
+        """How much of a text's first words is in the question, or among some other words."""
+        asked = [word for word in words.lead if word in self._asked or word in also]
+        return self.idf.mass(asked) / self.idf.mass(words.lead) if asked else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A memory that passes energy on: its strength (1 for the best seed), and what is covered on the way to it."""
+
+    id: str
+    strength: float
+    covered: int
+
+
+def choose_seeds(direct: Mapping[str, float], covered: Mapping[str, int], question: Question) -> list[Source]:
+    """Of the best, one at a time, those that cover what the others do not."""
+    left = sorted((id for id in direct if direct[id] > 0), key=lambda id: (-direct[id], id))[:BEST]
+    chosen: list[tuple[str, float]] = []
+    seen = 0
+
+    def worth(id: str) -> float:
+        own = question.share(covered[id])
+        return direct[id] * (1 - SEEN * question.share(covered[id] & seen) / own if own > 0 else 1.0)
+
+    while left and len(chosen) < SEEDS:
+        best = max(left, key=worth)  # the first of equals: they are in the order of D, then of their ids
+        chosen.append((best, worth(best)))
+        left.remove(best)
+        seen |= covered[best]
+    most = max((value for _, value in chosen), default=1.0)
+    return [Source(id, value / most, covered[id]) for id, value in chosen]
+
+
+@dataclass
+class Energy:
+    """Where the energy ends up, kept as the single gains so that no sum depends on the order."""
+
+    gains: dict[str, list[float]] = field(default_factory=dict)
+    walked: dict[str, list[float]] = field(default_factory=dict)  # those of them that came along edges
+    carried: dict[str, list[float]] = field(default_factory=dict)  # along edges, without what new words add
+
+    def start(self, seeds: Sequence[Source]) -> None:
+        for seed in seeds:
+            self.gains.setdefault(seed.id, []).append(seed.strength**4)
+
+    def walk(self, source: Source, ways: Sequence[Way], covered: Mapping[str, int], question: Question) -> None:
+        """Half of what the source has goes along its edges, by the squares of their weights."""
+        ways = [way for way in ways if way.target in covered]
+        whole = math.fsum(way.weight**2 for way in ways)
+        if whole <= 0:
+            return
+        for way in ways:
+            share = PASSED_ON * source.strength**4 * way.weight**2 / whole
+            if share <= 0:
+                continue
+            gain = share * _novelty(source, covered[way.target], question)
+            self.gains.setdefault(way.target, []).append(gain)
+            self.walked.setdefault(way.target, []).append(gain)
+            self.carried.setdefault(way.target, []).append(share)
+
+    def found_again(
+        self, source: Source, scores: Mapping[str, float], covered: Mapping[str, int], question: Question
+    ) -> dict[str, float]:
+        """What a seed's second search found shares as much again. Returns what each of them gained."""
+        best = sorted(scores, key=lambda id: (-scores[id], id))[:NAMES_BEST]
+        whole = math.fsum(scores[id] ** 8 for id in best)
+        if whole <= 0:
+            return {}
+        gained = {
+            id: PASSED_ON * source.strength**2 * scores[id] ** 8 / whole * _novelty(source, covered[id], question)
+            for id in best
+        }
+        for id, gain in gained.items():
+            self.gains.setdefault(id, []).append(gain)
+        return gained
+
+    def of(self, id: str) -> float:
+        return math.fsum(self.gains.get(id, ()))
+
+    def along_edges(self, id: str) -> float:
+        return math.fsum(self.walked.get(id, ()))
+
+    def next_sources(
+        self, before: Mapping[str, Source], ways: Sequence[Way], covered: Mapping[str, int]
+    ) -> list[Source]:
+        """The best memories that were reached and have not passed anything on yet."""
+        reached = sorted(
+            {way.target for way in ways if way.target in self.walked} - before.keys(),
+            key=lambda id: (-self.along_edges(id), id),
+        )[:SEEDS]
+        on_the_way = dict.fromkeys(reached, 0)
+        for way in ways:
+            if way.target in on_the_way:
+                on_the_way[way.target] |= before[way.source].covered
+        return [
+            Source(id, min(1.0, math.fsum(self.carried[id])) ** 0.25, covered[id] | on_the_way[id]) for id in reached
+        ]
+
+
+def _novelty(source: Source, covered: int, question: Question) -> float:
+    return math.exp(NEW_WORDS * source.strength**2 * question.share(covered & ~source.covered))
+
+
+def names_for(words: Words, question: Question) -> dict[str, str]:
+    """The names in a text; where it has no capital letters, its rarest words must do."""
+    if words.names:
+        return dict(words.names)
+    rarest = sorted(words.all, key=lambda word: (-question.idf(word), word))[:RAREST]
+    return {word: word for word in rarest}
+
+
+def scores_again(
+    by_words: Mapping[str, float],
+    by_meaning: Mapping[str, float],
+    words: Mapping[str, Words],
+    names: frozenset[str],
+    question: Question,
+) -> dict[str, float]:
+    """How well the hits of a second search fit: by words, by meaning (0 to 1 each), and by how they begin."""
+    most = max(by_words.values(), default=0.0)
+    scores = {}
+    for id in by_words.keys() | by_meaning.keys():
+        score = by_words.get(id, 0.0) / most if most > 0 else 0.0
+        if id in by_meaning:
+            score += NAMES_DENSE * (0.25 + 0.75 * by_meaning[id])
+        scores[id] = score + NAMES_LEAD * question.lead_match(words[id], names)
+    return scores
+
+
+def choose_answer(
+    energy: Mapping[str, float], direct: Mapping[str, float], covered: Mapping[str, int], question: Question
+) -> list[tuple[str, float]]:
+    """Best first, with a score from 1 down to 0 that falls with the rank: of the best by energy those first that add
+    most to the answer, then the others by energy, then by what the first search said of them."""
+    logs = {id: math.log(value) for id, value in energy.items() if value > 0}
+    order = sorted(logs, key=lambda id: (-logs[id], id))
+    left, seen = order[:BEST], 0
+    chosen: list[tuple[str, float]] = []
+    while left:
+        values = {id: logs[id] + NEW_IN_ANSWER * question.share(covered[id] & ~seen) for id in left}
+        best = max(left, key=values.__getitem__)
+        chosen.append((best, values[best]))
+        left.remove(best)
+        seen |= covered[best]
+    chosen += [(id, logs[id]) for id in order[BEST:]]
+    top = chosen[0][1] if chosen else 0.0
+    answer = [(id, 1 / (1 + max(0.0, top - value))) for id, value in chosen]
+    rest = sorted(direct.keys() - logs.keys(), key=lambda id: (-direct[id], id))
+    least, most = (answer[-1][1] if answer else 1.0), max(direct.values(), default=0.0)
+    return answer + [(id, least * direct[id] / (most + 1)) for id in rest]

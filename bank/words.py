@@ -1,0 +1,119 @@
+"""Texts as sets of stemmed words: pure, no I/O. What a text is about, how it begins, whom it names, how rare a word is."""
+
+import math
+import re
+import sys
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import Stemmer
+
+LEAD_WORDS = 12
+CACHED_WORDS = 2_000_000  # words in all the sets that are kept, some 200 MB at most
+
+_TOKEN = re.compile(r"[^\W_]+")
+_END_OF_LEAD = re.compile(r"[.:?!\r\n]")
+_stemmer = Stemmer.Stemmer("english", 0)  # it is asked once a word: the cache is ours
+STOP_WORDS = frozenset(
+    """a about above after again against all also am an and any are aren as at be because been before being below between
+    both but by can cannot could couldn d did didn do does doesn doing don down during each few for from further had hadn
+    has hasn have haven having he her here hers herself him himself his how i if in into is isn it its itself just ll m
+    me more most my myself no nor not now o of off on once only or other our ours ourselves out over own re s same she
+    should shouldn so some such t than that the their theirs them themselves then there these they this those through to
+    too under until up ve very was wasn we were weren what when where which while who whom why will with won would
+    wouldn you your yours yourself yourselves""".split()  # noqa: SIM905 - a text of words reads better
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of a text without stop words, stemmed: all of them, those it begins with, and the capitalised ones
+    with a spelling for each, since a search engine stems for itself."""
+
+    all: frozenset[str]
+    lead: frozenset[str]
+    names: tuple[tuple[str, str], ...]
+
+
+@lru_cache(maxsize=100_000)
+def stem(word: str) -> str | None:
+    """A word in lower case as its stem; None for a stop word."""
+    return None if word in STOP_WORDS else sys.intern(_stemmer.stemWord(word))
+
+
+def words_of(text: str) -> Words:
+    spelt = _TOKEN.findall(text)
+    lead = _TOKEN.findall(_END_OF_LEAD.split(text.lstrip(), maxsplit=1)[0])
+    names: dict[str, str] = {}
+    stems = set()
+    for word in spelt:
+        lower = word.lower()
+        if (found := stem(lower)) is not None:
+            stems.add(found)
+            if word[0].isupper():
+                names.setdefault(found, lower)
+    first = [found for word in lead if (found := stem(word.lower())) is not None][:LEAD_WORDS]
+    return Words(all=frozenset(stems), lead=frozenset(first), names=tuple(names.items()))
+
+
+def spellings(text: str) -> dict[str, str]:
+    """The distinct words of a question in its order: stem -> a spelling in lower case."""
+    found: dict[str, str] = {}
+    for word in _TOKEN.findall(text.lower()):
+        if (stemmed := stem(word)) is not None:
+            found.setdefault(stemmed, word)
+    return found
+
+
+class Idf:
+    """How rare words are among some texts; a word that none of them has is the rarest."""
+
+    def __init__(self, texts: Iterable[Words]) -> None:
+        self._texts = 0
+        self._found: Counter[str] = Counter()
+        for words in texts:
+            self._texts += 1
+            self._found.update(words.all)
+
+    def __call__(self, word: str) -> float:
+        found = self._found[word]
+        return math.log(1 + (self._texts - found + 0.5) / (found + 0.5))
+
+    def mass(self, words: Iterable[str]) -> float:
+        """The sum over words; fsum is the same in whatever order a set has them."""
+        return math.fsum(map(self, words))
+
+
+class WordCache:
+    """The words of the texts read last, by id and revision: a revision names one content for ever."""
+
+    def __init__(self, most: int = CACHED_WORDS) -> None:
+        self._most = most
+        self._size = 0
+        self._kept: OrderedDict[str, tuple[int, Words]] = OrderedDict()
+
+    def last(self, id: str) -> tuple[int, Words] | None:
+        """The revision that is kept, and its words."""
+        return self._kept.get(id)
+
+    def get(self, id: str, revision: int) -> Words | None:
+        kept = self._kept.get(id)
+        if kept is None or kept[0] != revision:
+            return None
+        self._kept.move_to_end(id)
+        return kept[1]
+
+    def put(self, id: str, revision: int, words: Words) -> None:
+        if (old := self._kept.pop(id, None)) is not None:
+            self._size -= _size(old[1])
+        self._kept[id] = (revision, words)
+        self._size += _size(words)
+        while self._size > self._most and len(self._kept) > 1:
+            _, (_, gone) = self._kept.popitem(last=False)
+            self._size -= _size(gone)
+
+
+def _size(words: Words) -> int:
+    return 10 + len(words.all) + len(words.lead) + len(words.names)

@@ -1,0 +1,248 @@
+"""recall over HTTP on real stores: what the walk finds, what every condition keeps out, and what the answer says."""
+
+from typing import Any
+
+import pytest
+
+from tests.service import Refused, Service
+
+RECALL = """query($input: RecallInput!) { recall(input: $input) { id tokens tookMs context
+  memories { score vectorScore bm25Score pathScore why memory { id type tags convId }
+    via { score text steps { memory { id } edge { id } forward energy } } }
+  paths { score text steps { memory { id } } }
+  lessons { score semantic reliability recency diversity via lesson { rbId namespace outcome } } } }"""
+SEARCH = """query($query: String!, $filter: MemoryFilter, $limit: Int!) { searchMemories(query: $query, filter: $filter, limit: $limit) {
+  score why memory { id } } }"""
+QUESTION = "Why did the harbour of Busan close?"
+FILLERS = 300  # more than a search asks for: what lies behind them is found by walking or not at all
+
+
+@pytest.fixture(scope="module", autouse=True)
+async def records(cairn: Service) -> None:
+    await cairn.remember(
+        memories=[
+            {"event": {"id": "A", "text": "Harbour of Busan: closed in March.", "tags": ["news"], "startDate": "2025-03-01", "ingestionTime": "2025-03-01T00:00:00Z"}},
+            {"agentAnswer": {"id": "B", "text": "Cranes stood still.", "tags": ["news"], "ingestionTime": "2025-03-02T00:00:00Z"}},
+            {"dataSource": {"id": "C", "text": "Wages of operators, a table.", "tags": ["wages"], "convId": "c2", "ingestionTime": "2025-03-03T00:00:00Z"}},
+            {"dataSource": {"id": "WEAK", "text": "Opening hours of museums.", "ingestionTime": "2025-03-03T00:00:00Z"}},
+            {"dataSource": {"id": "ZERO", "text": "A recipe with lentils.", "ingestionTime": "2025-03-03T00:00:00Z"}},
+            {"dataSource": {"id": "ISLAND", "text": "Mosses under a microscope.", "ingestionTime": "2025-03-03T00:00:00Z"}},
+            {"dataSource": {"id": "LATE", "text": "Tram drivers, minutes.", "ingestionTime": "2025-06-01T00:00:00Z"}},
+            {"dataSource": {"id": "TAUGHT", "text": "Invoices of a bakery.", "ingestionTime": "2025-03-03T00:00:00Z"}},
+            {"userPreference": {"id": "P", "text": "Tables rather than prose, please.", "ingestionTime": "2025-03-03T00:00:00Z"}},
+        ],
+        edges=[
+            {"id": "AB", "source": "A", "target": "B", "text": "The harbour closed because the crane operators walked out.", "weight": 0.9, "createdTime": "2025-03-02T00:00:00Z"},
+            {"id": "BC", "source": "C", "target": "B", "text": "The operators' wages explain why.", "weight": 0.9, "tags": ["pay"], "createdTime": "2025-03-04T00:00:00Z"},
+            {"id": "AC", "source": "A", "target": "C", "text": "Both are about March.", "weight": 0.1, "createdTime": "2025-03-04T00:00:00Z"},
+            {"id": "AW", "source": "A", "target": "WEAK", "text": "Both are in Korea.", "weight": 0.3, "createdTime": "2025-03-04T00:00:00Z"},
+            {"id": "AZ", "source": "A", "target": "ZERO", "text": "Nothing to do with each other.", "weight": 0, "createdTime": "2025-03-04T00:00:00Z"},
+            {"id": "AL", "source": "A", "target": "LATE", "text": "Another strike later.", "weight": 0.8, "createdTime": "2025-06-02T00:00:00Z"},
+            {"id": "AP", "source": "P", "target": "A", "text": "Said of the harbour report.", "weight": 0.7, "createdTime": "2025-03-04T00:00:00Z"},
+        ],
+        lessons=[
+            {"rbId": "1", "keyLesson": "Ask who walked out.", "contextToPrefer": "A harbour is closed.", "linkNodes": ["B", "TAUGHT"], "namespace": "ops/a"},
+            {"rbId": "2", "keyLesson": "Do not blame the weather.", "contextToPrefer": "Quarterly bread prices.", "linkNodes": ["B"], "outcome": "FAILURE", "namespace": "ops/b"},
+        ],
+    )  # fmt: skip
+    fillers = [
+        {"dataSource": {"id": f"F{n:03}", "text": f"Why the harbour number {n} of Busan was painted.", "tags": ["filler"], "ingestionTime": "2025-03-03T00:00:00Z"}}
+        for n in range(FILLERS)
+    ]  # fmt: skip
+    await cairn.remember(memories=fillers)
+
+
+async def _recall(cairn: Service, query: str = QUESTION, **wanted: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = (await cairn.ask(RECALL, input={"query": query, **wanted}))["recall"]
+    return answer
+
+
+def _ids(answer: dict[str, Any]) -> list[str]:
+    return [one["memory"]["id"] for one in answer["memories"]]
+
+
+async def test_the_walk_finds_what_no_search_finds(cairn: Service) -> None:
+    """B shares no word with the question and lies behind 300 memories that do; an edge leads there, and says why."""
+    found = (await cairn.ask(SEARCH, query=QUESTION, filter=None, limit=100))["searchMemories"]
+    assert "B" not in [one["memory"]["id"] for one in found]
+    answer = await _recall(cairn)
+    (b,) = [one for one in answer["memories"] if one["memory"]["id"] == "B"]
+    assert b["vectorScore"] is None and b["bm25Score"] is None and b["pathScore"] > 0
+    assert 'Reached from A because "The harbour closed because the crane operators walked out."' in b["why"]
+    assert [step["memory"]["id"] for step in b["via"]["steps"]] == ["A", "B"]
+    assert b["via"]["steps"][0]["edge"] is None and b["via"]["steps"][1]["forward"]
+    assert b["via"]["text"].startswith("(A: Harbour of Busan: closed in March.) -[The harbour closed because")
+
+
+async def test_an_answer_is_whole(cairn: Service) -> None:
+    """Scores fall, every memory says why, paths are best first, the receipt has an id, tokens are within the budget."""
+    answer = await _recall(cairn, limit=50, tokenBudget=300)
+    for part in ("memories", "paths", "lessons"):
+        scores = [one["score"] for one in answer[part]]
+        assert scores and scores == sorted(scores, reverse=True) and all(0 <= score <= 1 for score in scores)
+    assert all(one["why"] for one in answer["memories"])
+    assert answer["id"].startswith("R") and answer["tookMs"] > 0 and 0 < answer["tokens"] <= 300
+    assert answer["context"].index("Ask who walked out.") < answer["context"].index("Harbour of Busan")
+    for path in answer["paths"]:
+        ids = [step["memory"]["id"] for step in path["steps"]]
+        assert len(set(ids)) == len(ids) > 1
+    assert len((await _recall(cairn, pathLimit=1))["paths"]) == 1
+    assert (await _recall(cairn, pathLimit=0))["paths"] == []
+
+
+async def test_without_hops_it_is_plain_search(cairn: Service) -> None:
+    """hops: 0 gives the order and the scores of searchMemories, with a filter too."""
+    for filter in (None, {"tags": ["news"]}, {"textContains": "CLOSED"}):
+        answer = await _recall(cairn, hops=0, filter=filter, limit=20)
+        found = (await cairn.ask(SEARCH, query=QUESTION, filter=filter, limit=20))["searchMemories"]
+        assert [(one["memory"]["id"], one["score"]) for one in answer["memories"]] == [
+            (one["memory"]["id"], one["score"]) for one in found
+        ]
+        assert answer["paths"] == [] and all(one["via"] is None for one in answer["memories"])
+
+
+async def test_a_strong_chain_beats_a_weak_shortcut(cairn: Service) -> None:
+    """C is reached over B, not over the weak edge; with one hop only the weak edge is left."""
+    far = {one["memory"]["id"]: one for one in (await _recall(cairn, limit=100))["memories"]}
+    assert [step["memory"]["id"] for step in far["C"]["via"]["steps"]] == ["A", "B", "C"]
+    assert [step["forward"] for step in far["C"]["via"]["steps"]] == [True, True, False]
+    near = {one["memory"]["id"]: one for one in (await _recall(cairn, limit=100, hops=1))["memories"]}
+    assert [step["memory"]["id"] for step in near["C"]["via"]["steps"]] == ["A", "C"]
+
+
+async def test_what_has_no_edge_or_a_worthless_one_is_not_reached(cairn: Service) -> None:
+    """An island stays away, and an edge of weight 0 carries nothing."""
+    answer = await _recall(cairn, limit=200, hops=5)
+    reached = {one["memory"]["id"] for one in answer["memories"] if one["pathScore"] or one["via"]}
+    assert "WEAK" in reached and not reached & {"ISLAND", "ZERO"}
+
+
+@pytest.mark.parametrize(
+    ("filter", "outside"),
+    [
+        ({"types": ["Event", "DataSource"]}, {"B", "P"}),
+        ({"tags": ["news"]}, {"C", "WEAK", "P", "LATE", "F001"}),
+        ({"convId": "c2"}, {"A", "B"}),
+        ({"textContains": "of"}, {"B", "P"}),
+        ({"since": "2025-03-02T00:00:00Z"}, {"A"}),
+        ({"until": "2025-03-02T12:00:00Z"}, {"C", "WEAK", "LATE", "F001"}),
+        ({"overlaps": {"start": "2025-02-01", "end": "2025-04-01"}}, {"B", "C", "F001"}),
+    ],
+)
+async def test_a_filter_holds_for_what_is_returned_and_walked(
+    cairn: Service, filter: dict[str, Any], outside: set[str]
+) -> None:
+    """Nothing that fails it is in the answer, nor on a path of it; and it is what `memories` lets pass."""
+    answer = await _recall(cairn, filter=filter, limit=200, hops=5)
+    listed = await cairn.ask("query($f: MemoryFilter) { memories(filter: $f, first: 500) { nodes { id } } }", f=filter)
+    passing = {one["id"] for one in listed["memories"]["nodes"]}
+    assert answer["memories"] and not passing & outside
+    assert set(_ids(answer)) <= passing
+    assert {step["memory"]["id"] for path in answer["paths"] for step in path["steps"]} <= passing
+
+
+async def test_a_memory_behind_a_filtered_one_is_not_reached(cairn: Service) -> None:
+    """With B out of the way, C is reached over the weak edge only."""
+    answer = await _recall(cairn, filter={"types": ["Event", "DataSource"]}, limit=200)
+    (c,) = [one for one in answer["memories"] if one["memory"]["id"] == "C"]
+    assert [step["memory"]["id"] for step in c["via"]["steps"]] == ["A", "C"]
+
+
+async def test_weak_edges_can_be_left_out(cairn: Service) -> None:
+    """minWeight: no edge below it is walked."""
+    answer = await _recall(cairn, minWeight=0.5, limit=200)
+    assert not {one["memory"]["id"] for one in answer["memories"] if one["via"]} & {"WEAK"}
+    walked = {step["edge"]["id"] for one in answer["memories"] if one["via"] for step in one["via"]["steps"][1:]}
+    assert "AB" in walked and not walked & {"AC", "AW", "AZ"}
+
+
+async def test_only_what_was_known_then(cairn: Service) -> None:
+    """asOf: no memory, no edge and no lesson that is younger."""
+    then = await _recall(cairn, asOf="2025-03-03T12:00:00Z", limit=200)
+    by_id = {one["memory"]["id"]: one for one in then["memories"]}
+    assert "LATE" not in by_id and by_id["B"]["via"] and then["lessons"] == []
+    assert not any(one["via"] for id, one in by_id.items() if id in {"C", "WEAK", "P"})
+    now = await _recall(cairn, limit=200)
+    assert "LATE" in _ids(now) and now["lessons"]
+
+
+async def test_tags_reorder_and_exclude_nothing(cairn: Service) -> None:
+    """A tag of the question raises what carries it; one that nobody uses changes nothing."""
+    plain, tagged = await _recall(cairn, limit=200), await _recall(cairn, limit=200, tags=["wages"])
+    assert set(_ids(plain)) == set(_ids(tagged))
+    before, after = ({one["memory"]["id"]: one["score"] for one in answer["memories"]} for answer in (plain, tagged))
+    assert after["C"] > before["C"] and after["P"] == pytest.approx(before["P"], abs=0.05)
+    assert _ids(await _recall(cairn, limit=200, tags=["nobody"])) == _ids(plain)
+
+
+async def test_same_question_same_answer(cairn: Service) -> None:
+    """In the same order with the same scores, every time."""
+    first = await _recall(cairn, limit=100)
+    for _ in range(3):
+        again = await _recall(cairn, limit=100)
+        assert (again["memories"], again["paths"], again["context"]) == (
+            first["memories"], first["paths"], first["context"],
+        )  # fmt: skip
+        assert again["id"] != first["id"]
+
+
+async def test_lessons_come_with_the_memories_that_led_to_them(cairn: Service) -> None:
+    """One found by words, one that only a recalled memory points at; outcome, confidence and namespace hold for both."""
+    lessons = {one["lesson"]["rbId"]: one for one in (await _recall(cairn))["lessons"]}
+    assert set(lessons) == {"1", "2"} and lessons["2"]["via"] == ["B"] and "B" in lessons["1"]["via"]
+    for one in lessons.values():
+        factors = 0.4 * one["semantic"] + 0.3 * one["reliability"] + 0.2 * one["recency"] + 0.1 * one["diversity"]
+        assert one["score"] == pytest.approx(factors)
+    for wanted, left in (
+        ({"outcome": "FAILURE"}, ["2"]),
+        ({"minConfidence": 0.9}, []),
+        ({"namespace": "ops/a"}, ["1"]),
+    ):
+        assert [one["lesson"]["rbId"] for one in (await _recall(cairn, **wanted))["lessons"]] == left
+    assert (await _recall(cairn, lessonLimit=0))["lessons"] == []
+    assert 'avoid: "Do not blame the weather."' in (await _recall(cairn))["context"]
+
+
+async def test_a_lesson_seeds_the_memories_it_was_learnt_from(cairn: Service) -> None:
+    """TAUGHT has nothing to do with the question but for the lesson that fits it."""
+    answer = await _recall(cairn, limit=60)
+    (taught,) = [one for one in answer["memories"] if one["memory"]["id"] == "TAUGHT"]
+    assert "Lesson 1 was learnt from it." in taught["why"]
+
+
+async def test_nothing_found_is_an_empty_answer(cairn: Service) -> None:
+    """A filter that nothing passes: no memories, no paths, no error."""
+    for filter in ({"tags": ["nobody uses this"]}, {"types": []}):
+        answer = await _recall(cairn, filter=filter, namespace="elsewhere")
+        assert (answer["memories"], answer["paths"], answer["lessons"]) == ([], [], [])
+        assert (answer["context"], answer["tokens"]) == ("", 0)
+
+
+@pytest.mark.parametrize("query", ["the of and", "?!", "부산항은 왜 닫혔습니까", "Pourquoi le port a-t-il fermé ?", "harbour " * 1_250, "x" * 10_000, " ".join(f"word{n}" for n in range(1_200))])  # fmt: skip
+async def test_odd_questions_are_answered(cairn: Service, query: str) -> None:
+    """Stop words only, signs, other languages, 10,000 characters."""
+    assert len((await _recall(cairn, query))["memories"]) == 10
+
+
+async def test_what_cannot_be_asked_is_named(cairn: Service) -> None:
+    """Every wrong field at once."""
+    with pytest.raises(Refused) as refused:
+        await _recall(cairn, " ", hops=6, limit=0, minWeight=2, pathLimit=-1, lessonLimit=999, tokenBudget=-1, minConfidence=-1, filter={"convId": ""})  # fmt: skip
+    assert refused.value.code == "BAD_USER_INPUT"
+    assert set(refused.value.fields) == {"query", "hops", "limit", "minWeight", "pathLimit", "lessonLimit", "tokenBudget", "minConfidence", "filter.convId"}  # fmt: skip
+
+
+async def test_what_was_deleted_or_changed_is_so_at_once(cairn: Service) -> None:
+    """A deleted memory never appears, nor a path over it; a changed text is found by its new words."""
+    await cairn.remember(
+        memories=[{"event": {"id": "GONE", "text": "Lighthouse of Busan: dark in May."}}, {"event": {"id": "BEHIND", "text": "A bulb."}}],
+        edges=[{"id": "GB", "source": "GONE", "target": "BEHIND", "text": "It broke.", "weight": 0.9}],
+    )  # fmt: skip
+    question = "Why was the lighthouse of Busan dark?"
+    assert {"GONE", "BEHIND"} <= set(_ids(await _recall(cairn, question)))
+    await cairn.ask('mutation { updateMemory(id: "GONE", patch: {text: "Beacon of Ulsan: dim in May."}) { id } }')
+    assert _ids(await _recall(cairn, "the dim beacon of Ulsan"))[0] == "GONE"
+    await cairn.ask('mutation { deleteMemory(id: "GONE") { deleted } }')
+    answer = await _recall(cairn, question, limit=200)
+    assert "GONE" not in _ids(answer)
+    assert not [one for one in answer["memories"] if one["memory"]["id"] == "BEHIND" and one["via"]]
