@@ -291,9 +291,11 @@ class Sync:
             for job in done:  # it can be found: nobody need wait until the marks are cleared
                 if not job.done.done():
                     job.done.set_result(True)
-            await self._clear_marks(changes)
-            for job in done:
-                self._forget(job)
+            try:
+                await self._clear_marks(changes)
+            finally:  # marks that could not be cleared are anybody's to take up
+                for job in done:
+                    self._forget(job)
 
     def _give_up_waiting(self) -> None:
         """Whoever waits is answered: the write is stored and marked, it becomes searchable later."""

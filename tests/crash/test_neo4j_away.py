@@ -4,11 +4,15 @@ import asyncio
 import os
 import signal
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+import api.app
+from api.app import neo4j_server
 from api.settings import Settings
+from graph.server import Neo4jServer
 from tests.ports import free_port
 from tests.service import Refused, Service, serving
 
@@ -35,7 +39,18 @@ async def _status(cairn: Service) -> dict[str, Any]:
     return (await cairn.ask("{ status { ready stores { name up } } }"))["status"]  # type: ignore[no-any-return]
 
 
-async def test_neo4j_is_killed_under_writes(settings: Settings, tmp_path: Any) -> None:
+@pytest.fixture
+def plain_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No recording for faster starts: this Neo4j is killed before it would pay."""
+
+    def plain(settings: Settings) -> Neo4jServer:
+        server = neo4j_server(settings)
+        return Neo4jServer(replace(server.settings, archive_classes=False))
+
+    monkeypatch.setattr(api.app, "neo4j_server", plain)
+
+
+async def test_neo4j_is_killed_under_writes(plain_starts: None, settings: Settings, tmp_path: Any) -> None:
     """Two services on one Neo4j: its own, which starts its child again, and one that knows it by its address."""
     mine = Settings(
         data=tmp_path / "mine",
