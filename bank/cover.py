@@ -21,6 +21,7 @@ SEEDS = 8
 SEEDS_AGAIN = 3  # those that search once more
 SEEN = 0.5  # how much of a seed's worth is lost when all it covers is covered
 PASSED_ON = 0.5  # the share of its energy that a memory passes on
+FURTHER = 0.5  # a memory that was reached is half as strong as its energy says: at 1.0 far ones push near ones out
 NEW_WORDS = 6.0  # how much more a step counts that leads to words the seed lacks
 NAMES_DENSE, NAMES_LEAD, NAMES_BEST = 0.7, 0.3, 20
 NEW_IN_ANSWER = 5.0
@@ -144,7 +145,8 @@ class Energy:
             if way.target in on_the_way:
                 on_the_way[way.target] |= before[way.source].covered
         return [
-            Source(id, min(1.0, math.fsum(self.carried[id])) ** 0.25, covered[id] | on_the_way[id]) for id in reached
+            Source(id, FURTHER * min(1.0, math.fsum(self.carried[id])) ** 0.25, covered[id] | on_the_way[id])
+            for id in reached
         ]
 
 

@@ -179,18 +179,6 @@ class RecallQuery(Value):
         )
 
 
-class Recalled(Value):
-    """The answer of recall: each list best first."""
-
-    id: str
-    memories: tuple[FoundMemory, ...]
-    paths: tuple[ToldPath, ...]
-    lessons: tuple[FoundLesson, ...]
-    context: str
-    tokens: int
-    took_ms: float
-
-
 def first_words(text: str, most: int = 60) -> str:
     """A short name for a text: its first words."""
     line = " ".join(text.split())

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from rank_bm25 import BM25Plus
 from bank import context, cover, fuse
 from bank.cover import Energy, Question, Source
 from bank.embed import Embedder
-from bank.model import FoundLesson, FoundMemory, LessonQuery, Recalled, RecallQuery, Standing, ToldPath
+from bank.model import FoundLesson, FoundMemory, LessonQuery, RecallQuery, Standing, ToldPath
 from bank.paths import told
 from bank.search import CANDIDATES, MOST_CANDIDATES, Search, found_by, rank_lessons, untrue
 from bank.sync import Sync
@@ -40,6 +41,30 @@ NAMES, LONGEST_WORD = 64, 64  # of a seed that names more, its first names; a lo
 ROUTES = 3  # ways to a memory among which their sentences choose
 
 Vector = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """The answer of recall: each list best first. The context is written when it is asked for."""
+
+    id: str
+    memories: tuple[FoundMemory, ...]
+    paths: tuple[ToldPath, ...]
+    lessons: tuple[FoundLesson, ...]
+    token_budget: int
+    took_ms: float
+
+    @property
+    def context(self) -> str:
+        return self._written[0]
+
+    @property
+    def tokens(self) -> int:
+        return self._written[1]
+
+    @cached_property
+    def _written(self) -> tuple[str, int]:
+        return context.build(self.memories, self.lessons, self.token_budget)
 
 
 @dataclass
@@ -73,14 +98,12 @@ class Recall:
         vector = await self._embedder.query(asked.query)
         (memories, paths), (standings, semantic) = await self._memories_and_lessons(asked, vector)
         lessons = await self._lessons(asked.lessons(), standings, semantic, memories) if asked.lesson_limit else []
-        text, tokens = context.build(memories, lessons, asked.token_budget)
-        return Recalled.model_construct(
+        return Recalled(
             id=readable("R", mint()),
             memories=tuple(memories),
             paths=tuple(paths),
             lessons=tuple(lessons),
-            context=text,
-            tokens=tokens,
+            token_budget=asked.token_budget,
             took_ms=(time.perf_counter() - started) * 1_000,
         )
 
@@ -270,9 +293,9 @@ class Recall:
         searched = seen.by_meaning.keys() | seen.by_words.keys()
         starts = {seed.id: seed.strength for seed in seen.seeds if seed.id in searched}
         by_lessons = {seed.id: seed.strength for seed in seen.seeds if seed.id not in searched}
-        routes = best_routes(by_lessons, seen.ways, asked.hops, ROUTES) if by_lessons else {}
-        routes |= best_routes(starts, seen.ways, asked.hops, ROUTES)
         ids = [id for id, _ in answer]
+        routes = best_routes(by_lessons, seen.ways, set(ids), asked.hops, ROUTES) if by_lessons else {}
+        routes |= best_routes(starts, seen.ways, set(ids), asked.hops, ROUTES)
         steps = [step for id in ids for path in routes.get(id, ()) for step in path.steps]
         memories, edges = await asyncio.gather(
             self._memories.by_id([*ids, *(step.memory for step in steps)]),

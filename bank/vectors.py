@@ -59,6 +59,7 @@ class Vectors:
         self._embedder = embedder
         self._dimensions = dimensions
         self._open_client: AsyncMilvusClient | None = None
+        self._found_empty: set[str] = set()  # collections that had no rows when they were searched last
         self.local = "://" not in uri
         self.engine = "Milvus Lite" if self.local else "Milvus"
 
@@ -330,6 +331,10 @@ class Vectors:
         """A list of hits for each thing wanted."""
         if not wanted:
             return []
+        if collection in self._found_empty:
+            if await self._is_empty(collection):
+                return [[] for _ in wanted]
+            self._found_empty.discard(collection)
         owner = "pointer_to_node" if collection == MEMORIES else "rb_id"
         search = self._call(
             self._client.search(
@@ -347,6 +352,7 @@ class Vectors:
         except Unavailable:
             # Milvus Lite cannot compute BM25 over a collection without rows.
             if isinstance(wanted[0], str) and await self._is_empty(collection):
+                self._found_empty.add(collection)
                 return [[] for _ in wanted]
             raise
         return [

@@ -122,8 +122,11 @@ class Graph:
 
 async def _data(result: Any) -> list[Row]:
     """The rows. A statement that returns many collects them into one, `rows`: the driver spends its time on records."""
-    found: list[Row] = await result.data()
-    return found[0]["rows"] if len(found) == 1 and list(found[0]) == ["rows"] else found
+    found = [record async for record in result]
+    if len(found) == 1 and found[0].keys() == ["rows"]:
+        rows: list[Row] = found[0]["rows"]  # maps and lists already: `data` would copy every value of them
+        return rows
+    return [record.data() for record in found]
 
 
 async def connect(uri: str, user: str, password: str, tenant: str, database: str | None = None) -> Graph:

@@ -1,7 +1,7 @@
 """Walks over the weighted edges: pure arithmetic on what was fetched, no I/O."""
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from graph.model import Path, Step
@@ -23,44 +23,53 @@ class Way:
     forward: bool
 
 
-def best_routes(starts: Mapping[str, float], ways: Sequence[Way], max_hops: int, keep: int) -> dict[str, list[Path]]:
-    """The `keep` best ways from any start to each memory that is none, by the start's strength times the weights.
-    No path visits a memory twice. Each hop goes on from the best ways of the hop before."""
+# A path on its way: its energy so far and the edges it has walked.
+_Route = tuple[float, tuple[Way, ...]]
+
+
+def best_routes(
+    starts: Mapping[str, float], ways: Iterable[Way], wanted: Collection[str], max_hops: int, keep: int
+) -> dict[str, list[Path]]:
+    """The `keep` best ways from any start to each wanted memory that is none, by the start's strength times the
+    weights. No path visits a memory twice. Each hop goes on from the best ways of the hop before."""
     leaving: dict[str, list[Way]] = {}
     for way in ways:
         leaving.setdefault(way.source, []).append(way)
-    front = {
-        start: [Path.model_construct(score=strength, steps=(_first_step(start, strength),))]
-        for start, strength in starts.items()
-    }
-    best: dict[str, list[Path]] = {}
+    for source, own in leaving.items():
+        leaving[source] = [
+            way
+            for way in own
+            if way.weight > 0 and way.target not in starts and (way.target in wanted or way.target in leaving)
+        ]
+    front: dict[str, list[_Route]] = {start: [(strength, ())] for start, strength in starts.items() if strength > 0}
+    best: dict[str, list[_Route]] = {}
     for _ in range(max_hops):
-        reached: dict[str, list[Path]] = {}
-        for place, paths in front.items():
+        reached: dict[str, list[_Route]] = {}
+        for place, routes in front.items():
             for way in leaving.get(place, ()):
-                if way.target in starts:
-                    continue
-                for path in paths:
-                    energy = path.score * way.weight
-                    if energy > 0 and all(step.memory != way.target for step in path.steps):
-                        step = Step.model_construct(
-                            memory=way.target, edge=way.edge, forward=way.forward, energy=energy
-                        )
-                        longer = Path.model_construct(score=energy, steps=(*path.steps, step))
-                        reached.setdefault(way.target, []).append(longer)
-        front = {place: sorted(paths, key=_by_score)[:keep] for place, paths in reached.items()}
-        for place, paths in front.items():
-            best[place] = sorted([*best.get(place, ()), *paths], key=_by_score)[:keep]
-    return best
+                for energy, walked in routes:
+                    if all(way.target not in (before.source, before.target) for before in walked):
+                        reached.setdefault(way.target, []).append((energy * way.weight, (*walked, way)))
+        front = {place: sorted(routes, key=_by_energy)[:keep] for place, routes in reached.items()}
+        for place, routes in front.items():
+            if place in wanted:
+                best[place] = sorted([*best.get(place, ()), *routes], key=_by_energy)[:keep]
+    return {place: [_path(starts, walked) for _, walked in routes] for place, routes in best.items()}
 
 
-def _first_step(memory: str, energy: float) -> Step:
-    return Step.model_construct(memory=memory, edge=None, forward=True, energy=energy)
-
-
-def _by_score(path: Path) -> tuple[float, int, list[str]]:
+def _by_energy(route: _Route) -> tuple[float, int, list[str]]:
     """Best first; of equals the shorter one, then by the ids of the edges."""
-    return -path.score, len(path.steps), [step.edge or "" for step in path.steps]
+    return -route[0], len(route[1]), [way.edge for way in route[1]]
+
+
+def _path(starts: Mapping[str, float], walked: Sequence[Way]) -> Path:
+    start = walked[0].source
+    energy = starts[start]
+    steps = [Step(memory=start, edge=None, forward=True, energy=energy)]
+    for way in walked:
+        energy *= way.weight
+        steps.append(Step(memory=way.target, edge=way.edge, forward=way.forward, energy=energy))
+    return Path(score=energy, steps=tuple(steps))
 
 
 def best_paths(

@@ -91,7 +91,7 @@ def test_an_edge_of_weight_0_carries_nothing() -> None:
     energy.walk(Source("S", 1.0, 0), [Way("E1", "S", "A", 0.0, True), Way("E2", "S", "B", 0.5, True)], {"A": 0, "B": 0}, question)  # fmt: skip
     energy.walk(Source("S", 1.0, 0), [Way("E3", "S", "C", 0.0, True)], {"C": 0}, question)
     assert set(energy.gains) == {"B"}
-    assert best_routes({"S": 1.0}, [Way("E1", "S", "A", 0.0, True)], 3, 3) == {}
+    assert best_routes({"S": 1.0}, [Way("E1", "S", "A", 0.0, True)], {"A"}, 3, 3) == {}
 
 
 def test_a_strong_chain_beats_a_weak_shortcut() -> None:
@@ -100,9 +100,9 @@ def test_a_strong_chain_beats_a_weak_shortcut() -> None:
         Way("E1", "S", "A", 0.9, True), Way("E2", "A", "B", 0.9, True), Way("E3", "S", "B", 0.2, True),
         Way("E4", "A", "S", 0.9, False), Way("E5", "B", "A", 0.9, False),
     ]  # fmt: skip
-    routes = best_routes({"S": 1.0}, ways, 3, 3)
+    routes = best_routes({"S": 1.0}, ways, {"A", "B"}, 3, 3)
     assert [step.memory for step in routes["B"][0].steps] == ["S", "A", "B"]
-    assert [step.memory for step in best_routes({"S": 1.0}, ways, 1, 3)["B"][0].steps] == ["S", "B"]
+    assert [step.memory for step in best_routes({"S": 1.0}, ways, {"A", "B"}, 1, 3)["B"][0].steps] == ["S", "B"]
     for path in (path for paths in routes.values() for path in paths):
         assert len({step.memory for step in path.steps}) == len(path.steps)
 
