@@ -51,6 +51,7 @@ class Search:
         fused = fuse.combine((0.5, by_meaning), (0.5, by_words))
         best = sorted(fused, key=lambda key: (-fused[key], key))[:limit]
         memories = await self._memories.by_id(best)
+        revisions = {hit.key: hit.revision for hit in (*dense, *words)}
         return [
             FoundMemory(
                 memory=memories[key],
@@ -60,7 +61,8 @@ class Search:
                 why=found_by(by_meaning.get(key), by_words.get(key)),
             )
             for key in best
-            if key in memories  # not deleted between the two questions
+            # Not deleted, nor changed into something that the filter may not admit, between the two questions.
+            if key in memories and memories[key].revision == revisions[key]
         ]
 
     async def _verified_memories(self, hits: Sequence[Hit], filter: MemoryFilter) -> set[str]:

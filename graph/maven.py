@@ -1,7 +1,9 @@
 """Fetches pinned files by their Maven coordinates, checks their SHA-256, and keeps them in Maven's local repository."""
 
+import contextlib
+import fcntl
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,17 +35,30 @@ def read_pins(path: Path) -> list[Pin]:
 def fetch(pins: Sequence[Pin], progress: Progress = lambda done, total: None) -> list[Path]:
     """The files of these pins, fetched where they are not here yet, in the order of the pins."""
     context = MavenContext(timeout=30)
-    found: dict[int, Path] = {}
-    with ThreadPoolExecutor(16) as pool:
-        jobs = {pool.submit(_fetch_one, context, pin): place for place, pin in enumerate(pins)}
+    found: dict[Pin, Path] = {}
+    with _alone_in(Path(context.repo_cache)), ThreadPoolExecutor(16) as pool:
+        jobs = {pool.submit(_fetch_one, context, pin): pin for pin in dict.fromkeys(pins)}
         try:
             for job in as_completed(jobs):
                 found[jobs[job]] = job.result()
-                progress(len(found), len(pins))
+                progress(len(found), len(jobs))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return [found[place] for place in range(len(pins))]
+    return [found[pin] for pin in pins]
+
+
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """One process at a time: another one would take a file that is being written for a broken one."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = open(folder / ".cairn.lock", "a")  # noqa: SIM115  closed below, after a wait
+    except OSError as error:
+        raise SetupError(f"{folder}, where fetched files are kept, cannot be written: {error}. Set M2_REPO.") from error
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _fetch_one(context: MavenContext, pin: Pin) -> Path:

@@ -20,7 +20,7 @@ from api.cli import main
 from tests.conftest import free_port
 
 ROOT = Path(__file__).parents[2]
-STOP_SECONDS = 15
+STOP_SECONDS = 60  # the first stop also writes the class archive, and the machine may be busy
 
 
 class Command:
@@ -208,7 +208,7 @@ def test_a_taken_port_is_refused(
 
 
 def test_sigterm_stops_everything(first: Command, environment: dict[str, str]) -> None:
-    """In order, with exit code 0, within 15 s, and neither Neo4j nor Milvus Lite stays behind."""
+    """In order, with exit code 0, within a minute, and neither Neo4j nor Milvus Lite stays behind."""
     text = "The warehouse burned down in May."
     query = "mutation($input: RememberInput!) { remember(input: $input) { created } }"
     first.ask(query, input={"convId": "c", "memories": [{"event": {"id": "E1", "text": text}}]})

@@ -161,7 +161,7 @@ async def test_two_hundred_schedules_match_a_plain_model(cairn: Service) -> None
 
     chosen = settings(
         max_examples=200,
-        stateful_step_count=8,
+        stateful_step_count=6,
         derandomize=True,
         deadline=None,
         suppress_health_check=list(HealthCheck),
