@@ -293,7 +293,7 @@ class Vectors:
         rows = await self._call(
             self._client.query(
                 MEMORIES,
-                filter=f"embedding_id in [{keys}]",
+                filter=f"tenant == {_literal(self._tenant)} and embedding_id in [{keys}]",
                 output_fields=["pointer_to_node", "dense_vector"],
                 timeout=SECONDS,
             )
@@ -315,10 +315,11 @@ class Vectors:
     async def lesson_vectors(self, rb_ids: Sequence[int]) -> dict[int, Vector]:
         if not rb_ids:
             return {}
+        keys = ", ".join(_literal(one) for one in rb_ids)
         rows = await self._call(
             self._client.query(
                 LESSONS,
-                filter=f"rb_id in [{', '.join(_literal(one) for one in rb_ids)}]",
+                filter=f"tenant == {_literal(self._tenant)} and rb_id in [{keys}]",
                 output_fields=["rb_id", "key_lesson_vector"],
                 timeout=SECONDS,
             )
