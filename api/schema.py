@@ -33,6 +33,7 @@ from api.status import status_of
 from bank.lessons import check_namespace, parse_rb_id
 from bank.model import LessonQuery, Outcome, Scope
 from bank.paths import told_paths
+from bank.provenance import provenance
 from graph.checks import Checks
 
 MOST_HOPS = 6
@@ -167,6 +168,19 @@ class Query:
         asked = input.asked()
         info.context.budget.spend(asked.limit * (asked.hops + 1) + asked.lesson_limit)
         return await info.context.cairn.recall.recall(asked)  # type: ignore[return-value]
+
+    @strawberry.field(
+        description="Where a lesson comes from. Edges are followed both ways; a way visits no memory twice and goes on "
+        "through an origin to others; maxHops counts edges."
+    )
+    async def provenance(self, info: t.Asked, rb_id: strawberry.ID, max_hops: int = 4) -> t.Provenance:
+        checks = Checks()
+        wanted = parse_rb_id(checks, "rbId", rb_id)
+        checks.between("maxHops", max_hops, 0, MOST_HOPS)
+        checks.done()
+        found = await provenance(info.context.cairn.graph, wanted, max_hops)
+        info.context.budget.spend(sum(len(trace.path.steps) for trace in found.traces))
+        return found  # type: ignore[return-value]
 
     @strawberry.field(
         description="How the two stores disagree, counted online. Reads everything: not for every minute."

@@ -326,6 +326,29 @@ class Recall:
     took_ms: float
 
 
+@strawberry.type(description="strength: the product of the weights along the path.")
+class SourceTrace:
+    origin: Memory
+    path: MemoryPath = strawberry.field(description="From a memory that the lesson was learnt from to the origin.")
+    strength: float
+
+
+@strawberry.type
+class Provenance:
+    lesson: Lesson
+    traces: list[SourceTrace] = strawberry.field(
+        description="Every way from the lesson back to a DataSource, UserRequest or Event, strongest first."
+    )
+    missing: list[strawberry.ID] = strawberry.field(description="Sources that have been deleted since.")
+    complete: bool = strawberry.field(
+        description="It has sources, none is missing, and each reaches a DataSource or a UserRequest."
+    )
+    truncated: bool = strawberry.field(
+        description="There are more ways than an answer holds or a search looks at: 1,000 traces, "
+        "10,000 memories, the 2,000 strongest edges of one memory."
+    )
+
+
 @strawberry.type
 class IntegrityReport:
     nodes: int

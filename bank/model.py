@@ -119,6 +119,25 @@ class ToldPath(Value):
     text: str
 
 
+class SourceTrace(Value):
+    """One way from a memory that a lesson was learnt from to an origin; its strength is the product of the weights."""
+
+    origin: Memory
+    path: ToldPath
+    strength: float
+
+
+class Provenance(Value):
+    """Where a lesson comes from, strongest trace first. `missing`: sources deleted since. `complete`: it has sources,
+    none is missing, and each reaches a DataSource or a UserRequest. `truncated`: there may be more traces than these."""
+
+    lesson: Lesson
+    traces: tuple[SourceTrace, ...]
+    missing: tuple[str, ...]
+    complete: bool
+    truncated: bool
+
+
 class FoundMemory(Value):
     """A memory that was found, and why: its similarity by meaning and by words (None: not found that way), the energy
     that came to it along edges, the best way there, and all of it as a sentence."""

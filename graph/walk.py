@@ -81,7 +81,7 @@ def best_paths(
     paths come out in their true order, and what cannot reach the target in the hops left is never entered.
     """
     ways = _both_ways(edges)
-    reach = _best_products_to(ways, target, max_hops)
+    reach = _best_products_to(ways, [target], max_hops)
     found: list[Path] = []
     counter = 0  # keeps the heap from comparing paths, and equal scores in the order they were met
     start = (Step(memory=source, edge=None, forward=True, energy=1.0),)
@@ -111,6 +111,54 @@ def best_paths(
     return found
 
 
+def every_way(
+    edges: Mapping[str, Sequence[LeanEdge]], starts: Iterable[str], ends: Collection[str], max_hops: int, most: int
+) -> tuple[list[Path], bool]:
+    """Every simple path from a start to an end, strongest first by the product of its weights; one that is both is a
+    path of one step. A path goes on through an end to others. Also whether there are more than `most` of them.
+
+    The search is that of `best_paths`: at an end the estimate is the path's own product, so it comes out in its turn.
+    """
+    ways = _both_ways(edges)
+    reach = _best_products_to(ways, ends, max_hops)
+    found: list[Path] = []
+    counter = 0
+    heap: list[tuple[float, int, int, tuple[Step, ...]]] = []
+    for start in sorted(set(starts)):
+        if (estimate := reach[max_hops].get(start, 0.0)) > 0:
+            counter += 1
+            first = Step(memory=start, edge=None, forward=True, energy=1.0)
+            heapq.heappush(heap, (-estimate, 1, counter, (first,)))
+    while heap and len(found) <= most and counter < MOST_STEPS:
+        _, _, _, steps = heapq.heappop(heap)
+        here = steps[-1]
+        if here.memory in ends:
+            found.append(Path(score=here.energy, steps=steps))
+        hops_left = max_hops - (len(steps) - 1)
+        if hops_left == 0:
+            continue
+        visited = {step.memory for step in steps}
+        for edge_id, neighbour, weight, forward in ways.get(here.memory, ()):
+            energy = here.energy * weight
+            estimate = energy * reach[hops_left - 1].get(neighbour, 0.0)
+            if neighbour in visited or estimate <= 0:
+                continue
+            counter += 1
+            step = Step(memory=neighbour, edge=edge_id, forward=forward, energy=energy)
+            heapq.heappush(heap, (-estimate, len(steps) + 1, counter, (*steps, step)))
+    return sorted(found, key=_by_strength)[:most], len(found) > most or bool(heap)
+
+
+def within_reach(edges: Mapping[str, Sequence[LeanEdge]], ends: Collection[str], max_hops: int) -> frozenset[str]:
+    """The memories from which some way over at most so many edges leads to an end."""
+    return frozenset(_best_products_to(_both_ways(edges), ends, max_hops)[max_hops])
+
+
+def _by_strength(path: Path) -> tuple[float, int, list[tuple[str, str]]]:
+    """Strongest first; of equals the shorter one, then by ids."""
+    return -path.score, len(path.steps), [(step.memory, step.edge or "") for step in path.steps]
+
+
 def _both_ways(edges: Mapping[str, Sequence[LeanEdge]]) -> dict[str, list[tuple[str, str, float, bool]]]:
     """Every edge from both of its ends, also where only one end was asked for."""
     ways: dict[str, dict[str, tuple[str, str, float, bool]]] = {}
@@ -122,10 +170,10 @@ def _both_ways(edges: Mapping[str, Sequence[LeanEdge]]) -> dict[str, list[tuple[
 
 
 def _best_products_to(
-    ways: Mapping[str, Sequence[tuple[str, str, float, bool]]], target: str, max_hops: int
+    ways: Mapping[str, Sequence[tuple[str, str, float, bool]]], targets: Iterable[str], max_hops: int
 ) -> list[dict[str, float]]:
-    """For each number of hops: the best product from every memory to the target within so many."""
-    reach = [{target: 1.0}]
+    """For each number of hops: the best product from every memory to any target within so many."""
+    reach = [dict.fromkeys(targets, 1.0)]
     for _ in range(max_hops):
         before = reach[-1]
         now = dict(before)

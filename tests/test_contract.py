@@ -8,8 +8,8 @@ from tests.service import Service
 
 # What later work brings: not served yet, and not stubbed.
 TO_COME = (
-    "LinkType", "SessionState", "LessonLink", "Provenance", "SourceTrace", "SessionInput", "SessionStepInput",
-    "Session", "Lesson.links", "Query.provenance", "Query.session", "Mutation.connectLessons", "Mutation.disconnectLessons",
+    "LinkType", "SessionState", "LessonLink", "SessionInput", "SessionStepInput",
+    "Session", "Lesson.links", "Query.session", "Mutation.connectLessons", "Mutation.disconnectLessons",
     "Mutation.giveFeedback", "Mutation.recordOutcome", "Mutation.recordStability", "Mutation.promoteLesson", "Mutation.submitSession",
 )  # fmt: skip
 
