@@ -133,17 +133,15 @@ class Bank:
                     )
                 if kept["answer"] is not None:
                     return await self._answer_again(kept["answer"]), []
-            written_rows, known_rows = await lock_memories(tx, memory_drafts, named)
+            written_rows, known_rows = await lock_memories(tx, memory_drafts, named, now, revision)
             lesson_rows = await lock_lessons(tx, [draft.rb_id for draft in lesson_drafts if draft.rb_id])
-            if any(row["type"] is not None and key in minted for key, row in written_rows.items()) or any(
+            if any(row.get("type") is not None and key in minted for key, row in written_rows.items()) or any(
                 "version" in lesson_rows[rb_id]["properties"] for rb_id in minted_lessons.values()
             ):
                 raise MintedTwice
             there = set(written_rows) | set(known_rows)
             problems = unknown_ends(edge_drafts, there) + missing_sources(lesson_drafts, there)
-            memories, memory_log, wrong_types = await put_memories(
-                tx, self._graph.tenant, memory_drafts, written_rows, now, revision
-            )
+            memories, memory_log, wrong_types = await put_memories(tx, memory_drafts, written_rows, now, revision)
             edges, edge_log, wrong_ends = await put_edges(tx, edge_drafts, minted, now)
             problems += wrong_types + wrong_ends
             if problems:

@@ -7,6 +7,7 @@ A record (a memory or a lesson) is in one of these states; `revision` names one 
   marked    there, to_index               none, old or new     indexed: row := the record; then the mark is cleared
                                                                if the revision is still the one indexed, set again
                                                                if not; a Removal is noted if the record is gone
+                                                               (marks are cleared a moment later, many at once)
   settled   there, no mark                of that revision     a write changes the revision and sets the mark, in
                                                                one transaction
   leaving   gone, a Removal is noted      any                  row deleted; then the Removal is dropped, and a record
@@ -115,6 +116,8 @@ def deleted(pair: Pair) -> Pair:
 ROUND = 128  # records embedded and written at once: small enough that a short write need not wait long for a long one
 AHEAD = 256  # texts embedded before their write is stored; the rest follows with it
 ANOTHERS_SECONDS = 10.0  # a mark younger than this may be the business of another process that is still at it
+CLEARED = 512  # marks that are cleared at once while writes come in
+QUIET_SECONDS = 0.2  # without a write, after which they are cleared however few they are
 IDLE_SECONDS = 1.0
 SWEEP_SECONDS = 600.0
 
@@ -154,6 +157,8 @@ class Sync:
         self._under_way: set[int] = set()  # revisions that a request of ours is writing or waiting for
         self._queued: set[int] = set()  # those of them that the loop has not finished with
         self._given_up: set[int] = set()  # revisions of ours that Milvus was away for
+        self._indexed: list[Change] = []  # in the index, their marks still to be cleared
+        self._answered: list[Job] = []  # all that these wrote is in the index
         self._work = asyncio.Event()
         self._turn = asyncio.Lock()
         self._loop: asyncio.Task[None] | None = None
@@ -177,13 +182,14 @@ class Sync:
             self._loop = asyncio.create_task(self._run(), name="cairn-sync")
 
     async def stop(self) -> None:
-        """Ends the loop; whoever waits is answered, the marks stay for the next start."""
+        """Ends the loop; whoever waits is answered, what is not indexed stays marked for the next start."""
         for task in (self._loop, *self._background):
             if task is not None:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
         self._give_up_waiting()
+        await self._settle_later()
 
     # ------------------------------------------------------------ what a request does
 
@@ -235,6 +241,7 @@ class Sync:
             self._start(self._mend_met(collection, list(keys)))
 
     async def pending(self) -> int:
+        await self.settle()
         return await self._integrity.pending()
 
     # ------------------------------------------------------------ the loop
@@ -246,7 +253,7 @@ class Sync:
                     await self._round()
                     continue
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._work.wait(), IDLE_SECONDS)
+                    await asyncio.wait_for(self._work.wait(), QUIET_SECONDS if self._indexed else IDLE_SECONDS)
                 self._work.clear()
                 if not self._jobs:
                     await self._look_after_others()
@@ -288,14 +295,28 @@ class Sync:
             await self._put_rows(changes)
             done = [job for job, _ in taken if not job.changes]
             self._jobs = deque(job for job in self._jobs if job.changes)
+            self._indexed += changes
+            self._answered += done
             for job in done:  # it can be found: nobody need wait until the marks are cleared
                 if not job.done.done():
                     job.done.set_result(True)
-            try:
-                await self._clear_marks(changes)
-            finally:  # marks that could not be cleared are anybody's to take up
-                for job in done:
-                    self._forget(job)
+        if len(self._indexed) >= CLEARED:
+            self._start(self._settle_later())
+
+    async def settle(self) -> None:
+        """The second half of marked -> settled, for all that is in the index: a transaction for each write would cost
+        as much as the write."""
+        indexed, self._indexed = self._indexed, []
+        answered, self._answered = self._answered, []
+        try:
+            await self._clear_marks(indexed)
+        finally:  # marks that could not be cleared are anybody's to take up
+            for job in answered:
+                self._forget(job)
+
+    async def _settle_later(self) -> None:
+        with contextlib.suppress(Unavailable):  # what is still marked is indexed once more
+            await self.settle()
 
     def _give_up_waiting(self) -> None:
         """Whoever waits is answered: the write is stored and marked, it becomes searchable later."""
@@ -328,7 +349,7 @@ class Sync:
             await (self._vectors.insert if fresh else self._vectors.upsert)(collection, some)
 
     async def _clear_marks(self, changes: Sequence[Change]) -> None:
-        """The second half: what is still as it was indexed is settled."""
+        """What is still as it was indexed is settled."""
         memories, lessons = _latest(changes, Memory), _latest(changes, Lesson)
         if memories:
             indexed = sorted([memory.id, memory.revision] for memory, _ in memories)
@@ -397,9 +418,10 @@ class Sync:
         await self._integrity.mend_links()
         await self.sweep()
         await self.drain(progress=self._told())
-        return await self._integrity.compare()
+        return await self.compare()
 
     async def compare(self) -> Disagreements:
+        await self.settle()
         return await self._integrity.compare()
 
     def _told(self) -> Callable[[int], None]:

@@ -49,12 +49,19 @@ class Written:
 
 
 async def lock_memories(
-    tx: Transaction, drafts: Sequence[MemoryDraft], others: Iterable[str]
+    tx: Transaction, drafts: Sequence[MemoryDraft], others: Iterable[str], now: datetime, revision: int
 ) -> tuple[dict[str, Row], dict[str, Row]]:
     """Locks the memories of a write: those it writes (made if they are new) and those it only names.
     In the order of their ids, so that two writes do not wait for each other in a circle."""
-    own = sorted({draft.id for draft in drafts if draft.id})
-    written = {row["id"]: row for row in await tx.run("lock_memories", ids=own)} if own else {}
+    own: dict[str, dict[str, Any]] = {}
+    for draft in drafts:
+        if draft.id and draft.id not in own:
+            own[draft.id] = {"id": draft.id, "type": draft.type.value, "properties": _made(tx.tenant, draft)}
+    rows = [own[id] for id in sorted(own)]
+    written = {}
+    if rows:
+        found = await tx.run("lock_memories", rows=rows, now=now, revision=revision)
+        written = {row["id"]: row for row in found}
     if len(written) < len(own) or None in written:
         raise StartAgain
     named = sorted(set(others) - set(own))
@@ -62,10 +69,28 @@ async def lock_memories(
     return written, known
 
 
+def _made(tenant: str, draft: MemoryDraft) -> dict[str, Any]:
+    """The properties of a new memory, but for what all of its write share."""
+    assert draft.id is not None
+    given = {} if draft.ingestion_time is None else {"ingestion_time": draft.ingestion_time}
+    return {
+        **_told(draft),
+        **given,
+        "reasoning_pointer_ids": [],
+        "embedding_id": embedding_id(tenant, draft.id),
+        "version": 1,
+    }
+
+
+def _told(draft: MemoryDraft) -> dict[str, Any]:
+    own = {key: list(value) if isinstance(value, tuple) else value for key, value in draft.own.items()}
+    return {"text": draft.text, "tags": list(draft.tags), "conv_id": draft.conv_id, **own}
+
+
 async def put_memories(
-    tx: Transaction, tenant: str, drafts: Sequence[MemoryDraft], locked: Mapping[str, Row], now: datetime, revision: int
+    tx: Transaction, drafts: Sequence[MemoryDraft], locked: Mapping[str, Row], now: datetime, revision: int
 ) -> tuple[dict[str, Memory], dict[str, Written], list[Problem]]:
-    """Writes what has changed. The drafts carry ids; the rows are those of `lock_memories`."""
+    """Writes what has changed. The drafts carry ids; the rows are those of `lock_memories`, which made what is new."""
     memories: dict[str, Memory] = {}
     written: dict[str, Written] = {}
     problems: list[Problem] = []
@@ -75,30 +100,26 @@ async def put_memories(
         if draft.id in memories:
             continue
         row = locked[draft.id]
-        if row["type"] is not None and row["type"] != draft.type.value:
+        created = row.get("type") is None
+        if created:
+            changes = {"ingestion_time": now, "update_time": now, "revision": revision, **_made(tx.tenant, draft)}
+            properties = changes
+        elif row["type"] != draft.type.value:
             problems.append(
                 Problem(f"memories[{place}].id", f"{draft.id} is a {row['type']} already and cannot be a {draft.type}")
             )
             continue
-        wanted = {"text": draft.text, "tags": list(draft.tags), "conv_id": draft.conv_id, **_stored(draft.own)}
-        if row["type"] is None:
-            wanted |= {
-                "ingestion_time": draft.ingestion_time or now,
-                "update_time": now,
-                "reasoning_pointer_ids": [],
-                "embedding_id": embedding_id(tenant, draft.id),
-                "version": 1,
-            }
-        elif draft.ingestion_time is not None:
-            wanted["ingestion_time"] = draft.ingestion_time
-        changes = changed(row["properties"], wanted)
-        created = row["type"] is None
-        if changes:
-            changes |= {"revision": revision, "to_index": True}
-            if not created:
+        else:
+            wanted = _told(draft)
+            if draft.ingestion_time is not None:
+                wanted["ingestion_time"] = draft.ingestion_time
+            changes = changed(row["properties"], wanted)
+            if changes:
+                changes |= {"revision": revision, "to_index": True}
                 changes |= {"update_time": now, "version": row["properties"]["version"] + 1}
-            rows.append({"id": draft.id, "type": draft.type.value, "changes": changes})
-        memories[draft.id] = memory_from_row({"type": draft.type.value, "properties": {**row["properties"], **changes}})
+                rows.append({"id": draft.id, "type": draft.type.value, "changes": changes})
+            properties = row["properties"] | changes
+        memories[draft.id] = memory_from_row({"type": draft.type.value, "properties": properties | {"id": draft.id}})
         written[draft.id] = Written(created, bool(changes), fresh=created and not row["removal"])
     if rows and not problems:
         await tx.run("put_memories", rows=rows)
@@ -122,14 +143,11 @@ async def put_edges(
         row = locked.get(draft.id)
         wanted = {"text": draft.text, "weight": draft.weight, "tags": list(draft.tags)}
         if row is None:
-            properties = {
-                **wanted,
-                "id": draft.id,
-                "tenant": tx.tenant,
-                "created_time": draft.created_time or now,
-                "label": EdgeBand.of(draft.weight).value.lower(),
-            }
+            properties = {**wanted, "id": draft.id, "label": EdgeBand.of(draft.weight).value.lower()}
+            if draft.created_time is not None:
+                properties["created_time"] = draft.created_time
             new.append({"source": draft.source, "target": draft.target, "properties": properties})
+            properties = {"created_time": now, **properties}
         else:
             if (row["source"], row["target"]) != (draft.source, draft.target):
                 problems.append(
@@ -150,7 +168,7 @@ async def put_edges(
         written[draft.id] = Written(row is None, row is None or bool(difference))
     if not problems:
         if new:
-            await tx.run("put_edges", rows=new)
+            await tx.run("put_edges", rows=new, now=now)
         if changes:
             await tx.run("change_edges", rows=changes)
     return edges, written, problems
@@ -176,10 +194,6 @@ def edge_changes(old: Mapping[str, Any], wanted: dict[str, Any]) -> dict[str, An
 def changed(old: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
     """The part of `wanted` that is not so already; None removes a property."""
     return {key: value for key, value in wanted.items() if native(key, old.get(key)) != native(key, value)}
-
-
-def _stored(own: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in own.items()}
 
 
 def with_ids(

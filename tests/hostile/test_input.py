@@ -814,10 +814,10 @@ async def foreign(cairn: Service) -> AsyncIterator[Graph]:
         revision=7,
     )
     for memory in memories:
-        await theirs.run("lock_memories", ids=[memory.id])
-        changes = memory.model_dump(exclude={"id", "tags", "reasoning_pointer_ids"})
-        changes |= {"tags": ["shared"], "reasoning_pointer_ids": [31_337] if memory.id == "both" else []}
-        await theirs.run("put_memories", rows=[{"id": memory.id, "type": "UserRequest", "changes": changes}])
+        stored = memory.model_dump(exclude={"id", "tags", "reasoning_pointer_ids"})
+        stored |= {"tags": ["shared"], "reasoning_pointer_ids": [31_337] if memory.id == "both" else []}
+        made = {"id": memory.id, "type": "UserRequest", "properties": stored}
+        await theirs.run("lock_memories", rows=[made], now=now, revision=7)
     await theirs.run("lock_lessons", ids=[taught.rb_id])
     changes = taught.model_dump(exclude={"rb_id"}) | {"tags": ["shared"], "link_nodes": ["both"], "lost_sources": []}
     await theirs.run("put_lessons", rows=[{"rb_id": taught.rb_id, "changes": changes}])
