@@ -13,8 +13,10 @@ from api.http import routes
 from api.settings import Settings
 from bank.bank import Bank
 from bank.embed import Embedder, Model, OnnxModel, WordLlamaModel, default_onnx_folder
+from bank.learn import RULES, Learning
 from bank.recall import Recall
 from bank.search import Search
+from bank.signals import Signals
 from bank.sync import Sync
 from bank.vectors import Vectors
 from graph.errors import SetupError
@@ -75,6 +77,9 @@ async def running(
         the_graph = await graph.session.connect(uri, user, password, settings.tenant, settings.neo4j_database)
         stack.push_async_callback(the_graph.close)
         await apply_schema(the_graph)
+        learning = Learning(RULES[settings.confidence_rule], settings.most_from_one_source)
+        signals = Signals(the_graph, learning)
+        await signals.settle_rule(say)
         embedder = Embedder(await loading)
         say("Milvus is starting …")
         vectors = Vectors(
@@ -96,7 +101,8 @@ async def running(
             vectors=vectors,
             embedder=embedder,
             sync=sync,
-            bank=Bank(the_graph, sync),
+            bank=Bank(the_graph, sync, learning),
+            signals=signals,
             search=search,
             recall=Recall(the_graph, vectors, embedder, sync, search),
         )

@@ -8,6 +8,7 @@ from bank.bank import Bank
 from bank.embed import Embedder
 from bank.recall import Recall
 from bank.search import Search
+from bank.signals import Signals
 from bank.sync import Sync
 from bank.vectors import Vectors
 from graph.session import Graph
@@ -25,10 +26,11 @@ class Cairn:
     bank: Bank
     search: Search
     recall: Recall
+    signals: Signals
 
 
 class Context:
     def __init__(self, cairn: Cairn) -> None:
         self.cairn = cairn
         self.budget = Budget()
-        self.loaders = Loaders(cairn.bank.memories, cairn.bank.lessons)
+        self.loaders = Loaders(cairn.bank.memories, cairn.bank.lessons, cairn.signals)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from strawberry.dataloader import DataLoader
 
 from bank.lessons import Lessons
+from bank.signals import Signals
 from graph.errors import LimitExceeded
 from graph.model import Direction, Page
 from graph.store import Memories
@@ -35,15 +36,24 @@ class EdgesWanted(NamedTuple):
     after: str | None
 
 
+class SignalsWanted(NamedTuple):
+    rb_id: int
+    first: int
+    after: str | None
+
+
 class Loaders:
     """The values are the model's; the GraphQL types read their attributes, hence Any."""
 
-    def __init__(self, memories: Memories, lessons: Lessons) -> None:
+    def __init__(self, memories: Memories, lessons: Lessons, signals: Signals) -> None:
         self._memories = memories
         self._lessons = lessons
+        self._signals = signals
         self.memories: DataLoader[str, Any] = DataLoader(self._load_memories, max_batch_size=2_000)
         self.lessons: DataLoader[int, Any] = DataLoader(self._load_lessons, max_batch_size=2_000)
         self.edges: DataLoader[EdgesWanted, Any] = DataLoader(self._load_edges, max_batch_size=2_000)
+        self.signals: DataLoader[SignalsWanted, Any] = DataLoader(self._load_signals, max_batch_size=2_000)
+        self.histories: DataLoader[int, Any] = DataLoader(self._load_histories, max_batch_size=100)
 
     async def _load_memories(self, ids: list[str]) -> list[Any]:
         found = await self._memories.by_id(ids)
@@ -64,3 +74,18 @@ class Loaders:
             pages |= {EdgesWanted(memory, *arguments): page for memory, page in found.items()}
         nothing: Page[Any] = Page(nodes=(), has_next_page=False, end_cursor=None)
         return [pages.get(one, nothing) for one in wanted]
+
+    async def _load_signals(self, wanted: list[SignalsWanted]) -> list[Any]:
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for one in wanted:
+            groups.setdefault(one[1:], []).append(one.rb_id)
+        pages: dict[SignalsWanted, Any] = {}
+        for arguments, ids in groups.items():
+            found = await self._signals.pages(ids, *arguments)
+            pages |= {SignalsWanted(rb_id, *arguments): page for rb_id, page in found.items()}
+        nothing: Page[Any] = Page(nodes=(), has_next_page=False, end_cursor=None)
+        return [pages.get(one, nothing) for one in wanted]
+
+    async def _load_histories(self, ids: list[int]) -> list[Any]:
+        found = await self._signals.histories(ids)
+        return [found.get(one, ()) for one in ids]

@@ -31,12 +31,15 @@ from api.limits import MOST_TOKENS, DepthRule
 from api.loaders import RECORDS
 from api.status import status_of
 from bank.lessons import check_namespace, parse_rb_id
-from bank.model import LessonQuery, Outcome, Scope
+from bank.model import LessonQuery, Outcome, Scope, SignalKind
 from bank.paths import told_paths
 from bank.provenance import provenance
 from graph.checks import Checks
 
 MOST_HOPS = 6
+SAID = "Says whether a lesson helped. It is kept as a signal, and the lesson's confidence follows."
+SOURCE = "`source` says who tells it; one source moves a lesson only so far."
+WHERE = "`namespace`: where the lesson was used."
 MOST_QUERY_BYTES = 65_535
 
 
@@ -249,6 +252,61 @@ class Mutation:
     @strawberry.mutation
     async def unlink_lesson(self, info: t.Asked, rb_id: strawberry.ID, node_ids: list[strawberry.ID]) -> t.Lesson:
         return await info.context.cairn.bank.unlink_lesson(checked_rb_id(rb_id), node_ids)  # type: ignore[return-value]
+
+    @strawberry.mutation(description=f"{SAID} {SOURCE} {WHERE}")
+    async def give_feedback(
+        self,
+        info: t.Asked,
+        rb_id: strawberry.ID,
+        helpful: bool,
+        comment: str | None = None,
+        source: str | None = None,
+        namespace: str | None = None,
+    ) -> t.Lesson:
+        (lesson,) = await info.context.cairn.signals.give(
+            [checked_rb_id(rb_id)],
+            SignalKind.HELPFUL if helpful else SignalKind.NOT_HELPFUL,
+            comment=comment,
+            source=source,
+            namespace=namespace,
+        )
+        return lesson  # type: ignore[return-value]
+
+    @strawberry.mutation(
+        description="Work that used these lessons succeeded or failed: all of them are told, or none. "
+        f"The answer is in the order of rbIds. {SOURCE} {WHERE}"
+    )
+    async def record_outcome(
+        self,
+        info: t.Asked,
+        rb_ids: list[strawberry.ID],
+        succeeded: bool,
+        conv_id: str | None = None,
+        source: str | None = None,
+        namespace: str | None = None,
+    ) -> list[t.Lesson]:
+        checks = Checks()
+        wanted = [parse_rb_id(checks, f"rbIds[{place}]", one) for place, one in enumerate(rb_ids)]
+        if not wanted:
+            checks.add("rbIds", "is empty; name the lessons that were used")
+        checks.done()
+        return await info.context.cairn.signals.give(  # type: ignore[return-value]
+            wanted,
+            SignalKind.SUCCEEDED if succeeded else SignalKind.FAILED,
+            "rbIds",
+            conv_id=conv_id,
+            source=source,
+            namespace=namespace,
+        )
+
+    @strawberry.mutation(description=f"What came of a lesson later: stable, or reverted. {SOURCE}")
+    async def record_stability(
+        self, info: t.Asked, rb_id: strawberry.ID, reverted: bool, source: str | None = None
+    ) -> t.Lesson:
+        (lesson,) = await info.context.cairn.signals.give(
+            [checked_rb_id(rb_id)], SignalKind.REVERTED if reverted else SignalKind.STABLE, source=source
+        )
+        return lesson  # type: ignore[return-value]
 
     @strawberry.mutation(
         description="Mends every disagreement of the two stores. dryRun: only counts them, as `integrity` does."

@@ -58,6 +58,13 @@ class Settings(BaseSettings):
     openai_dimensions: int = Field(default=3072, ge=1, le=32768, description="How long that model's vectors are.")
     openai_timeout: float = Field(default=10.0, gt=0, description="Seconds that one call there may take.")
 
+    confidence_rule: Literal["signals", "bayesian", "safla"] = Field(
+        default="signals", description="How signals make a lesson's confidence: `signals`, `bayesian` or `safla`."
+    )
+    most_from_one_source: float = Field(
+        default=0.3, gt=0, le=1, description="How far one named source may move a lesson's confidence in all."
+    )
+
     @property
     def embedded_neo4j(self) -> bool:
         return self.neo4j_uri is None

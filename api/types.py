@@ -11,8 +11,8 @@ from strawberry.types import Info
 
 import graph.model
 from api.context import Context
-from api.loaders import EdgesWanted
-from bank.model import LessonStatus, Outcome, Scope
+from api.loaders import EdgesWanted, SignalsWanted
+from bank.model import LessonStatus, Outcome, Scope, SignalKind
 from graph.checks import Checks
 from graph.model import Direction, EdgeBand, MemoryType
 
@@ -28,6 +28,9 @@ strawberry.enum(
     Scope, description="Whom a lesson is for: its own namespace, every namespace of the same team, the whole tenant."
 )
 strawberry.enum(LessonStatus)
+strawberry.enum(
+    SignalKind, description="What was said of a lesson: by feedback, by an outcome, by what became of it later."
+)
 
 Asked = Info[Context, None]
 MOST_PER_PAGE = 500
@@ -239,6 +242,30 @@ class Conversation:
     edges: list[Edge]
 
 
+@strawberry.type(description="One thing that was said of a lesson; it never changes.")
+class Signal:
+    id: strawberry.ID
+    kind: SignalKind
+    comment: str | None
+    conv_id: str | None = strawberry.field(description="The conversation in which it was used.")
+    source: str | None = strawberry.field(description="Who said it, as far as the caller told.")
+    namespace: str | None = strawberry.field(description="Where it was used, as far as the caller told.")
+    created_time: datetime
+
+
+@strawberry.type
+class SignalPage:
+    nodes: list[Signal]
+    page_info: PageInfo = strawberry.field(resolver=page_info)
+
+
+@strawberry.type(description="A lesson's confidence from a moment on, and why.")
+class ConfidencePoint:
+    time: datetime
+    value: float
+    why: str
+
+
 @strawberry.type
 class Lesson:
     rb_id: strawberry.ID = strawberry.field(
@@ -257,7 +284,8 @@ class Lesson:
     scope: Scope
     status: LessonStatus
     confidence: float = strawberry.field(description="0 to 1, computed from its signals.")
-    usage_count: int
+    start_confidence: float = strawberry.field(description="Where its confidence started.")
+    usage_count: int = strawberry.field(description="How often feedback or an outcome named it.")
     version: int
     created_at: datetime
     updated_at: datetime
@@ -268,6 +296,21 @@ class Lesson:
         found = await info.context.loaders.memories.load_many([str(one) for one in self.link_nodes])
         info.context.budget.spend(len(found))
         return [memory for memory in found if memory is not None]
+
+    @strawberry.field(description="Newest first.")
+    async def signals(self, info: Asked, first: int = 20, after: str | None = None) -> SignalPage:
+        page_arguments(first)
+        info.context.budget.spend(first)
+        return await info.context.loaders.signals.load(SignalsWanted(int(self.rb_id), first, after))  # type: ignore[no-any-return]
+
+    @strawberry.field(description="The latest `last` moves of its confidence and the reason of each, oldest first.")
+    async def confidence_history(self, info: Asked, last: int = 100) -> list[ConfidencePoint]:
+        checks = Checks()
+        checks.between("last", last, 1, MOST_PER_PAGE)
+        checks.done()
+        info.context.budget.spend(last)
+        points = await info.context.loaders.histories.load(int(self.rb_id))
+        return list(points[-last:])
 
 
 @strawberry.type(

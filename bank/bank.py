@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from bank.learn import Learning
 from bank.lessons import TITLE_BYTES, Lessons, check_lessons, lock_lessons, missing_sources, put_lessons, revise
 from bank.model import Lesson, LessonDraft, first_words
 from bank.sync import Change, Sync
@@ -88,9 +89,10 @@ class Deleted(Value):
 class Bank:
     """Every write of the service. Each is one graph transaction; its commit is the acknowledgement."""
 
-    def __init__(self, graph: Graph, sync: Sync) -> None:
+    def __init__(self, graph: Graph, sync: Sync, learning: Learning) -> None:
         self._graph = graph
         self._sync = sync
+        self._learning = learning
         self.memories = Memories(graph)
         self.lessons = Lessons(graph)
 
@@ -146,7 +148,9 @@ class Bank:
             problems += wrong_types + wrong_ends
             if problems:
                 raise BadInput.of(problems)  # and nothing of what was written so far stays
-            lessons, lesson_log, pointers = await put_lessons(tx, lesson_drafts, lesson_rows, now, revision)
+            lessons, lesson_log, pointers = await put_lessons(
+                tx, lesson_drafts, lesson_rows, now, revision, self._learning
+            )
             for memory_id, rb_ids in pointers.items():
                 if memory_id in memories:
                     old = memories[memory_id]

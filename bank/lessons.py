@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from bank.model import Lesson, LessonDraft, LessonFilter, LessonStatus, first_words
+from bank.learn import Learning, Learnt, learn
+from bank.model import Lesson, LessonDraft, LessonFilter, first_words
 from graph.checks import LINKS, Checks
 from graph.errors import Problem
 from graph.model import Page
@@ -16,7 +17,6 @@ from graph.paging import decode_cursor, encode_cursor
 from graph.session import Graph, Row, StartAgain, Transaction
 from graph.store import Written, changed
 
-FIRST_CONFIDENCE = 0.8  # of a lesson that was recorded by hand
 LARGEST_ID = 2**63 - 1
 TITLE_BYTES = 1_024
 
@@ -66,7 +66,12 @@ async def lock_lessons(tx: Transaction, ids: Iterable[int]) -> dict[int, Row]:
 
 
 async def put_lessons(
-    tx: Transaction, drafts: Sequence[LessonDraft], locked: Mapping[int, Row], now: datetime, revision: int
+    tx: Transaction,
+    drafts: Sequence[LessonDraft],
+    locked: Mapping[int, Row],
+    now: datetime,
+    revision: int,
+    learning: Learning,
 ) -> tuple[dict[int, Lesson], dict[int, Written], dict[str, list[int]]]:
     """Writes what has changed, links too. The drafts carry ids; their sources are locked and known to exist.
     Also returns the pointers of every memory whose pointers have changed."""
@@ -93,9 +98,9 @@ async def put_lessons(
         }
         if created:
             wanted |= {
-                "status": LessonStatus.ACTIVE.value,
-                "confidence": FIRST_CONFIDENCE,
-                "usage_count": 0,
+                **learnt_properties(learn(draft.start_confidence, now, [], learning), now),
+                "status": draft.status.value,
+                "start_confidence": draft.start_confidence,
                 "version": 1,
                 "created_at": now,
                 "updated_at": now,
@@ -113,6 +118,18 @@ async def put_lessons(
     for rb_id, node in added:
         pointers.setdefault(node, []).append(rb_id)
     return lessons, written, pointers
+
+
+def learnt_properties(learnt: Learnt, now: datetime) -> dict[str, Any]:
+    """What is stored of a lesson's confidence: readers take the value of the period without use that they are in."""
+    return {
+        "confidence": learnt.at(now),
+        "confidence_ahead": list(learnt.ahead),
+        "idle_since": learnt.idle_since,
+        "idle_period": learnt.period,
+        "usage_count": learnt.uses,
+        "last_used_at": learnt.last_used_at,
+    }
 
 
 async def revise(

@@ -23,6 +23,17 @@ class LessonStatus(StrEnum):
     RETIRED = "RETIRED"
 
 
+class SignalKind(StrEnum):
+    """What was said of a lesson: by feedback, by the outcome of work, by what became of it later."""
+
+    HELPFUL = "HELPFUL"
+    NOT_HELPFUL = "NOT_HELPFUL"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    STABLE = "STABLE"
+    REVERTED = "REVERTED"
+
+
 def team_of(namespace: str) -> str:
     """`team/project`; a name without a slash is a team of its own."""
     return namespace.split("/", 1)[0]
@@ -49,6 +60,31 @@ class Lesson(Value):
     created_at: datetime
     updated_at: datetime
     last_used_at: datetime | None = None
+    start_confidence: float = 0.8
+
+
+class Signal(Value):
+    """One thing that was said of a lesson; it never changes. `source`: who said it, as far as the caller told;
+    `namespace`: where it was used; `recall_id` and `fit`: the recall that offered it, and how well it fitted there."""
+
+    id: str
+    rb_id: int
+    kind: SignalKind
+    comment: str | None = None
+    conv_id: str | None = None
+    source: str | None = None
+    namespace: str | None = None
+    recall_id: str | None = None
+    fit: float | None = None
+    created_time: datetime
+
+
+class ConfidencePoint(Value):
+    """A lesson's confidence from a moment on, and why."""
+
+    time: datetime
+    value: float
+    why: str
 
 
 class Standing(Value):
@@ -79,6 +115,9 @@ class LessonDraft(Value):
     outcome: Outcome = Outcome.SUCCESS
     namespace: str = "default"
     scope: Scope = Scope.PROJECT
+    # Of a lesson that is new; one that is there keeps its own.
+    status: LessonStatus = LessonStatus.ACTIVE
+    start_confidence: float = 0.8
 
 
 class LessonFilter(Value):

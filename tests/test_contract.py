@@ -10,7 +10,7 @@ from tests.service import Service
 TO_COME = (
     "LinkType", "SessionState", "LessonLink", "SessionInput", "SessionStepInput",
     "Session", "Lesson.links", "Query.session", "Mutation.connectLessons", "Mutation.disconnectLessons",
-    "Mutation.giveFeedback", "Mutation.recordOutcome", "Mutation.recordStability", "Mutation.promoteLesson", "Mutation.submitSession",
+    "Mutation.promoteLesson", "Mutation.submitSession",
 )  # fmt: skip
 
 

@@ -74,10 +74,20 @@ def test_the_filter_of_memories_is_the_same_everywhere() -> None:
     assert len(parts) == 1
 
 
+def test_a_lesson_is_read_with_its_confidence_of_now() -> None:
+    """Stored is the confidence of every period without use to come; each statement that returns a lesson, or filters
+    by its confidence, takes the one of now, in the same words."""
+    now = "coalesce(l.confidence_ahead[(timestamp() / 1000 - l.idle_since) / l.idle_period], l.confidence_ahead[-1], l.confidence)"
+    for statement in statements().values():
+        if "toString(l.updated_at)" in statement.text or ">= $min_confidence" in statement.text:
+            assert f"confidence: {now}" in statement.text, statement.name
+            assert ("$min_confidence" in statement.used_parameters) <= (f"{now} >= $min_confidence" in statement.text)
+
+
 def test_schema_files_are_numbered_and_described() -> None:
-    """001, 002, … each opening with a sentence."""
+    """In order, no number twice, each opening with a sentence."""
     numbers = [file.number for file in schema_files()]
-    assert numbers == list(range(1, len(numbers) + 1))
+    assert numbers == sorted(set(numbers))
     assert all(path.read_text().startswith("// ") for path in Path(CYPHER / "schema").glob("*.cypher"))
 
 

@@ -8,6 +8,7 @@ WHERE l.tenant = $tenant AND l.rb_id <= coalesce($before - 1, 922337203685477580
   AND ($namespace IS NULL OR l.namespace = $namespace)
   AND ($scope IS NULL OR l.scope = $scope)
   AND ($status IS NULL OR l.status = $status)
-  AND l.confidence >= $min_confidence
+  AND coalesce(l.confidence_ahead[(timestamp() / 1000 - l.idle_since) / l.idle_period], l.confidence_ahead[-1], l.confidence) >= $min_confidence
 WITH l ORDER BY l.tenant DESC, l.rb_id DESC LIMIT $limit
-RETURN collect({properties: l {.*, created_at: toString(l.created_at), updated_at: toString(l.updated_at), last_used_at: toString(l.last_used_at)}}) AS rows
+RETURN collect({properties: l {.*, created_at: toString(l.created_at), updated_at: toString(l.updated_at), last_used_at: toString(l.last_used_at),
+  confidence: coalesce(l.confidence_ahead[(timestamp() / 1000 - l.idle_since) / l.idle_period], l.confidence_ahead[-1], l.confidence)}}) AS rows

@@ -5,4 +5,5 @@ MATCH (l:Lesson {tenant: $tenant, to_index: true})
 WHERE NOT l.revision IN $under_way
   AND ($all OR l.revision IN $given_up OR l.revision < $older_than)
 WITH l LIMIT $limit
-RETURN collect({properties: l {.*, created_at: toString(l.created_at), updated_at: toString(l.updated_at), last_used_at: toString(l.last_used_at)}}) AS rows
+RETURN collect({properties: l {.*, created_at: toString(l.created_at), updated_at: toString(l.updated_at), last_used_at: toString(l.last_used_at),
+  confidence: coalesce(l.confidence_ahead[(timestamp() / 1000 - l.idle_since) / l.idle_period], l.confidence_ahead[-1], l.confidence)}}) AS rows

@@ -1,4 +1,4 @@
-// Deletes a lesson and every pointer to it; its row in the vector store is noted for removal.
+// Deletes a lesson, every pointer to it and all that was said of it alone; its row in the vector store is noted for removal.
 // params: $tenant, $rb_id
 // returns: pointers (how many memories pointed at it); no row: there is no such lesson
 MATCH (l:Lesson {tenant: $tenant, rb_id: $rb_id})
@@ -11,6 +11,12 @@ CALL (l) {
   SET m.reasoning_pointer_ids = [x IN m.reasoning_pointer_ids WHERE x <> l.rb_id]
   DELETE link
   RETURN count(m) AS pointers
+}
+CALL (l) {
+  MATCH (s:Signal)-[about:ABOUT]->(l)
+  DELETE about
+  WITH s WHERE NOT EXISTS { (s)-[:ABOUT]->(:Lesson) }
+  DELETE s
 }
 MERGE (removal:Removal {tenant: $tenant, collection: 'reasoningbank', key: toString($rb_id)})
 DELETE l

@@ -18,7 +18,8 @@ CALL (m) {
     l.lost_sources = [x IN coalesce(l.lost_sources, []) WHERE x <> m.id] + m.id,
     l.version = l.version + 1, l.revision = $revision, l.updated_at = datetime(), l.to_index = true
   DELETE link
-  RETURN collect(l {.*, created_at: toString(l.created_at), updated_at: toString(l.updated_at), last_used_at: toString(l.last_used_at)}) AS lessons
+  RETURN collect(l {.*, created_at: toString(l.created_at), updated_at: toString(l.updated_at), last_used_at: toString(l.last_used_at),
+  confidence: coalesce(l.confidence_ahead[(timestamp() / 1000 - l.idle_since) / l.idle_period], l.confidence_ahead[-1], l.confidence)}) AS lessons
 }
 MERGE (removal:Removal {tenant: $tenant, collection: 'graphembeddings', key: $id})
 DELETE m

@@ -5,4 +5,5 @@ UNWIND $ids AS id
 MATCH (l:Lesson {tenant: $tenant, rb_id: id})
 SET l.tenant = $tenant
 WITH l WHERE l.rb_id IS NOT NULL // not deleted while its lock was waited for
-RETURN collect({rb_id: l.rb_id, properties: l {.*, created_at: toString(l.created_at), updated_at: toString(l.updated_at), last_used_at: toString(l.last_used_at)}}) AS rows
+RETURN collect({rb_id: l.rb_id, properties: l {.*, created_at: toString(l.created_at), updated_at: toString(l.updated_at), last_used_at: toString(l.last_used_at),
+  confidence: coalesce(l.confidence_ahead[(timestamp() / 1000 - l.idle_since) / l.idle_period], l.confidence_ahead[-1], l.confidence)}}) AS rows

@@ -7,4 +7,5 @@ SET l.tenant = $tenant
 WITH l, l.version IS NULL AND EXISTS {
   MATCH (r:Removal {tenant: $tenant, collection: 'reasoningbank', key: toString(l.rb_id)})
 } AS removal
-RETURN collect({rb_id: l.rb_id, properties: l {.*, created_at: toString(l.created_at), updated_at: toString(l.updated_at), last_used_at: toString(l.last_used_at)}, removal: removal}) AS rows
+RETURN collect({rb_id: l.rb_id, properties: l {.*, created_at: toString(l.created_at), updated_at: toString(l.updated_at), last_used_at: toString(l.last_used_at),
+  confidence: coalesce(l.confidence_ahead[(timestamp() / 1000 - l.idle_since) / l.idle_period], l.confidence_ahead[-1], l.confidence)}, removal: removal}) AS rows

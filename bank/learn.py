@@ -1,0 +1,295 @@
+"""Signals -> confidence: pure, no I/O.
+
+A lesson's confidence is a function of where it started, its signals in the order of time, and now. `learn` folds the
+signals; what it returns knows the confidence for every period without use that may follow, so that nothing need run
+when time passes: a reader takes the value of the period that it is in. Three rules share one fold.
+
+- A lesson is *used* when feedback or an outcome names it. Periods without use are counted from the last use, or from
+  the moment it was recorded.
+- A source that is named moves a lesson by at most `most_from_one_source`, up or down, in all: a signal that would take
+  it further is kept and moves nothing. A signal without a source stands for itself.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import ClassVar, Protocol
+
+from bank.model import ConfidencePoint, Signal, SignalKind
+
+BY_HAND, FROM_SUCCESS, FROM_FAILURE = 0.8, 0.7, 0.6  # where a lesson starts: recorded by hand, or distilled
+PRUNED_BELOW = 0.3
+
+USES = frozenset({SignalKind.HELPFUL, SignalKind.NOT_HELPFUL, SignalKind.SUCCEEDED, SignalKind.FAILED})
+GOOD = frozenset({SignalKind.HELPFUL, SignalKind.SUCCEEDED, SignalKind.STABLE})
+WORDS = {
+    SignalKind.HELPFUL: "found helpful",
+    SignalKind.NOT_HELPFUL: "found not helpful",
+    SignalKind.SUCCEEDED: "work with it succeeded",
+    SignalKind.FAILED: "work with it failed",
+    SignalKind.STABLE: "it proved stable",
+    SignalKind.REVERTED: "it was reverted",
+}
+
+DAY = 86_400
+MONTH = 30 * DAY
+AGREE_WITHIN = 7 * DAY
+TRIED = 3  # uses after which a signal counts by itself
+DIGITS = 6  # confidence is rounded to these, so that 0.8 - 0.2 is 0.6
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class State:
+    """What the signals so far come to. `idle`: the periods without use that `value` has lost for already."""
+
+    value: float
+    start: float
+    idle: int = 0
+    good: int = 0
+    counted: int = 0
+    uses: int = 0
+    fits: tuple[float, ...] = ()
+
+
+class Rule(Protocol):
+    name: str
+    period: int  # seconds: the confidence of an unused lesson may change once in each
+    periods: int  # after so many without use it changes no more
+    needs_agreement: bool  # a lesson that was hardly tried moves only when two signals agree
+
+    def begin(self, start: float) -> State: ...
+
+    def idle(self, state: State, periods: int) -> State:
+        """So many periods have passed since the last use."""
+
+    def hear(self, state: State, signal: Signal) -> State:
+        """One more signal counts."""
+
+    def shown(self, state: State, periods: int) -> float:
+        """The confidence after so many periods without use."""
+
+
+class Signals:
+    """Each signal adds or takes; so does each month without use."""
+
+    name = "signals"
+    period, periods = MONTH, 21
+    needs_agreement = True
+    STEPS: ClassVar = {
+        SignalKind.HELPFUL: 0.30,
+        SignalKind.NOT_HELPFUL: -0.20,
+        SignalKind.SUCCEEDED: 0.10,
+        SignalKind.FAILED: -0.05,
+        SignalKind.STABLE: 0.20,
+        SignalKind.REVERTED: -0.15,
+    }
+    MONTH_WITHOUT_USE = -0.05
+
+    def begin(self, start: float) -> State:
+        return State(start, start)
+
+    def idle(self, state: State, periods: int) -> State:
+        lost = self.MONTH_WITHOUT_USE * max(0, periods - state.idle)
+        return replace(state, value=_clamped(state.value + lost), idle=periods)
+
+    def hear(self, state: State, signal: Signal) -> State:
+        return replace(state, value=_clamped(state.value + self.STEPS[signal.kind]))
+
+    def shown(self, state: State, periods: int) -> float:
+        return self.idle(state, periods).value
+
+
+class Bayesian:
+    """Success adds a share of what is missing to 1, failure takes a share of what is there."""
+
+    name = "bayesian"
+    period, periods = MONTH, 1
+    needs_agreement = False
+    SUCCESS, FAILURE = 0.20, 0.15
+
+    def begin(self, start: float) -> State:
+        return State(start, start)
+
+    def idle(self, state: State, periods: int) -> State:
+        return state
+
+    def hear(self, state: State, signal: Signal) -> State:
+        value = state.value
+        value += self.SUCCESS * (1 - value) if signal.kind in GOOD else -self.FAILURE * value
+        return replace(state, value=value)
+
+    def shown(self, state: State, periods: int) -> float:
+        return state.value
+
+
+class Safla:
+    """A weighted sum of four: success rate, usage frequency, recency of use, similarity of the contexts it was used in.
+
+    The start counts as one piece of work, so that the first signal does not decide alone; ten uses are as often as
+    counts; recency falls with the days since the last use as it does in recall; the similarity is how well the lesson
+    fitted the recalls that its signals name, and its start where they name none.
+    """
+
+    name = "safla"
+    period, periods = DAY, 61
+    needs_agreement = False
+    SUCCESS_RATE, FREQUENCY, RECENCY, SIMILARITY = 0.4, 0.3, 0.2, 0.1
+    OFTEN = 10
+    RECENCY_PER_DAY = 0.1
+
+    def begin(self, start: float) -> State:
+        return self._weighed(State(0.0, start))
+
+    def idle(self, state: State, periods: int) -> State:
+        return state
+
+    def hear(self, state: State, signal: Signal) -> State:
+        return self._weighed(
+            replace(
+                state,
+                good=state.good + (signal.kind in GOOD),
+                counted=state.counted + 1,
+                uses=state.uses + (signal.kind in USES),
+                fits=state.fits if signal.fit is None else (*state.fits, signal.fit),
+            )
+        )
+
+    def _weighed(self, state: State) -> State:
+        """`value` without recency, which is the readers' to add."""
+        rate = (state.start + state.good) / (1 + state.counted)
+        similarity = math.fsum(state.fits) / len(state.fits) if state.fits else state.start
+        frequency = min(1.0, state.uses / self.OFTEN)
+        value = self.SUCCESS_RATE * rate + self.FREQUENCY * frequency + self.SIMILARITY * similarity
+        return replace(state, value=value)
+
+    def shown(self, state: State, periods: int) -> float:
+        fresh = math.exp(-self.RECENCY_PER_DAY * periods) if periods < self.periods - 1 else 0.0
+        return state.value + self.RECENCY * fresh
+
+
+RULES: dict[str, Rule] = {rule.name: rule for rule in (Signals(), Bayesian(), Safla())}
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How the bank learns: the settings that confidence depends on."""
+
+    rule: Rule = field(default_factory=Signals)
+    most_from_one_source: float = 0.3
+
+    @property
+    def name(self) -> str:
+        """The same name, the same confidences."""
+        return f"{self.rule.name}, at most {self.most_from_one_source} from one source"
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """`ahead[n]` is the confidence after n periods without use since `idle_since` (both in seconds), and the last of
+    them for ever after."""
+
+    ahead: tuple[float, ...]
+    idle_since: int
+    period: int
+    uses: int
+    last_used_at: datetime | None
+    points: tuple[ConfidencePoint, ...]
+
+    def at(self, now: datetime) -> float:
+        gone = max(0, _seconds(now) - self.idle_since) // self.period
+        return self.ahead[min(gone, len(self.ahead) - 1)]
+
+    def history(self, now: datetime) -> tuple[ConfidencePoint, ...]:
+        """Every move with its time and reason, oldest first; the last of them is how it stands now."""
+        if not self.points or self.at(now) == self.points[-1].value:
+            return self.points
+        gone = max(0, _seconds(now) - self.idle_since) // self.period
+        return (*self.points, ConfidencePoint(time=now, value=self.at(now), why=_unused(gone, self.period)))
+
+
+def learn(start: float, recorded_at: datetime, signals: Sequence[Signal], learning: Learning) -> Learnt:
+    """The confidence of a lesson, from everything that was said of it."""
+    rule = learning.rule
+    state = rule.begin(start)
+    since = _seconds(recorded_at)
+    last_used_at: datetime | None = None
+    uses = 0
+    moved: dict[str, float] = {}
+    waiting: list[Signal] = []
+    last_said: dict[bool, int] = {}  # of good, and of bad
+    points = [ConfidencePoint(time=recorded_at, value=_shown(rule, state, 0), why=f"starts at {start:.2f}")]
+    for signal in sorted(signals, key=lambda one: (one.created_time, one.id)):
+        moment = _seconds(signal.created_time)
+        gone = max(0, moment - since) // rule.period
+        before = points[-1].value
+        state = rule.idle(state, gone)
+        if _shown(rule, state, gone) != before:
+            faded = datetime.fromtimestamp(since, UTC) + timedelta(seconds=gone * rule.period)
+            points.append(ConfidencePoint(time=faded, value=_shown(rule, state, gone), why=_unused(gone, rule.period)))
+        if signal.kind in USES:
+            since, last_used_at, gone = moment, signal.created_time, 0
+            state = replace(state, idle=0)
+        good = signal.kind in GOOD
+        agreed = good in last_said and moment - last_said[good] <= AGREE_WITHIN
+        last_said[good] = moment
+        if rule.needs_agreement and uses < TRIED and not agreed:
+            waiting.append(signal)
+            why = f"{WORDS[signal.kind]}; waits for a second signal that agrees within 7 days"
+        else:
+            # Those that waited for this one count with it.
+            together = [
+                one
+                for one in waiting
+                if (one.kind in GOOD) == good and moment - _seconds(one.created_time) <= AGREE_WITHIN
+            ]
+            waiting = [one for one in waiting if one not in together]
+            state, heard = _hear(rule, state, [*together, signal], moved, learning.most_from_one_source)
+            why = " and ".join(WORDS[one.kind] for one in [*together, signal])
+            if len(heard) <= len(together):
+                why += "; not all of it counts: one source moves a lesson only so far"
+        uses += signal.kind in USES
+        points.append(ConfidencePoint(time=signal.created_time, value=_shown(rule, state, gone), why=why))
+    return Learnt(
+        ahead=tuple(_shown(rule, state, gone) for gone in range(rule.periods)),
+        idle_since=since,
+        period=rule.period,
+        uses=uses,
+        last_used_at=last_used_at,
+        points=tuple(points),
+    )
+
+
+def _hear(
+    rule: Rule, state: State, signals: Sequence[Signal], moved: dict[str, float], most: float
+) -> tuple[State, list[Signal]]:
+    """The signals that count, one after the other; `moved` is how far each source has moved the lesson so far."""
+    heard = []
+    for signal in signals:
+        after = rule.hear(state, signal)
+        if signal.source is not None:
+            far = moved.get(signal.source, 0.0) + after.value - state.value
+            if abs(far) > most + _SLACK and abs(far) > abs(moved.get(signal.source, 0.0)):
+                continue
+            moved[signal.source] = far
+        state = after
+        heard.append(signal)
+    return state, heard
+
+
+def _shown(rule: Rule, state: State, periods: int) -> float:
+    return round(rule.shown(state, periods), DIGITS)
+
+
+def _unused(periods: int, period: int) -> str:
+    name = "month" if period == MONTH else "day"
+    return f"{periods} {name}{'' if periods == 1 else 's'} without use"
+
+
+def _seconds(moment: datetime) -> int:
+    return math.floor(moment.timestamp())
+
+
+def _clamped(value: float) -> float:
+    return min(1.0, max(0.0, value))

@@ -1,0 +1,10 @@
+// All that was ever said of lessons, in lean lists, for computing their confidence.
+// params: $tenant, $ids
+// returns: rows of rb_id, start, recorded_at, signals [id, kind, created_time, source, namespace, fit]
+UNWIND $ids AS id
+MATCH (l:Lesson {tenant: $tenant, rb_id: id})
+CALL (l) {
+  MATCH (s:Signal)-[:ABOUT]->(l)
+  RETURN collect([s.id, s.kind, toString(s.created_time), s.source, s.namespace, s.fit]) AS signals
+}
+RETURN collect({rb_id: l.rb_id, start: l.start_confidence, recorded_at: toString(l.created_at), signals: signals}) AS rows
