@@ -12,10 +12,14 @@ from api.context import Cairn
 from api.http import routes
 from api.settings import Settings
 from bank.bank import Bank
+from bank.distil import Distiller, RulesDistiller
 from bank.embed import Embedder, Model, OnnxModel, WordLlamaModel, default_onnx_folder
+from bank.harvest import Harvest
 from bank.learn import RULES, Learning
+from bank.queue import Workers
 from bank.recall import Recall
 from bank.search import Search
+from bank.sessions import Sessions
 from bank.signals import Signals
 from bank.sync import Sync
 from bank.vectors import Vectors
@@ -52,6 +56,10 @@ def load_model(settings: Settings) -> Model:
             timeout=settings.openai_timeout,
         )
     return OnnxModel(settings.onnx_model or default_onnx_folder(settings.data / "models"))
+
+
+def load_distiller(settings: Settings) -> Distiller:
+    return RulesDistiller(lambda work, like: [])
 
 
 @contextlib.asynccontextmanager
@@ -95,6 +103,11 @@ async def running(
         await sync.open(check_index)
         stack.push_async_callback(sync.stop)
         search = Search(the_graph, vectors, embedder, sync)
+        harvest = Harvest(the_graph, sync, vectors, embedder, learning)
+        workers = Workers(the_graph, search, harvest, load_distiller(settings), settings.workers, settings.worker_lease)
+        if check_index:
+            workers.start()
+        stack.push_async_callback(workers.stop)
         yield Cairn(
             settings=settings,
             graph=the_graph,
@@ -105,6 +118,7 @@ async def running(
             signals=signals,
             search=search,
             recall=Recall(the_graph, vectors, embedder, sync, search),
+            sessions=Sessions(the_graph, sync, workers.wake),
         )
 
 

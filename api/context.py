@@ -8,6 +8,7 @@ from bank.bank import Bank
 from bank.embed import Embedder
 from bank.recall import Recall
 from bank.search import Search
+from bank.sessions import Sessions
 from bank.signals import Signals
 from bank.sync import Sync
 from bank.vectors import Vectors
@@ -27,6 +28,7 @@ class Cairn:
     search: Search
     recall: Recall
     signals: Signals
+    sessions: Sessions
 
 
 class Context:

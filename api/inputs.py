@@ -11,6 +11,7 @@ import graph.model
 from bank.bank import RememberCall
 from bank.lessons import check_lessons, check_namespace, parse_rb_id
 from bank.model import LessonStatus, Outcome, Scope
+from bank.sessions import SessionDraft, StepDraft
 from graph.checks import Checks, check_edges, check_memories
 from graph.errors import BadInput
 from graph.model import MemoryType
@@ -66,6 +67,7 @@ class AgentActionInput:
     ingestion_time: datetime | None = None
     status: str | None = None
     parameter_field: str | None = None
+    result: str | None = None
 
 
 @strawberry.input
@@ -191,6 +193,40 @@ class RememberInput:
         return call
 
 
+@strawberry.input(description="One step of the work: what was done, with what, and what came of it.")
+class SessionStepInput:
+    action: str
+    parameters: str | None = None
+    result: str | None = None
+
+
+@strawberry.input
+class SessionInput:
+    conv_id: str
+    request: str = strawberry.field(description="What was asked.")
+    outcome: Outcome
+    steps: list[SessionStepInput]
+    answer: str | None = strawberry.field(default=None, description="What was answered.")
+    tags: list[str] = strawberry.field(default_factory=_nothing)
+    namespace: str = "default"
+    idempotency_key: str | None = strawberry.field(default=None, description="The same key twice is one session.")
+
+    def draft(self) -> SessionDraft:
+        return SessionDraft.model_construct(
+            conv_id=self.conv_id,
+            request=self.request,
+            outcome=self.outcome,
+            steps=tuple(
+                StepDraft.model_construct(action=step.action, parameters=step.parameters, result=step.result)
+                for step in self.steps
+            ),
+            answer=self.answer,
+            tags=_unique(self.tags),
+            namespace=self.namespace,
+            idempotency_key=self.idempotency_key,
+        )
+
+
 @strawberry.input(description="Only the fields of the memory's own type may be given; another is BAD_USER_INPUT.")
 class MemoryPatch:
     text: str | None = UNSET
@@ -202,6 +238,7 @@ class MemoryPatch:
     metrics: list[str] | None = UNSET
     status: str | None = UNSET
     parameter_field: str | None = UNSET
+    result: str | None = UNSET
     source_type: str | None = UNSET
     start_date: date | None = UNSET
     end_date: date | None = UNSET

@@ -23,6 +23,7 @@ from api.inputs import (
     MemoryPatch,
     RecallInput,
     RememberInput,
+    SessionInput,
     given,
     lesson_filter,
     memory_filter,
@@ -172,6 +173,11 @@ class Query:
         info.context.budget.spend(asked.limit * (asked.hops + 1) + asked.lesson_limit)
         return await info.context.cairn.recall.recall(asked)  # type: ignore[return-value]
 
+    @strawberry.field
+    async def session(self, info: t.Asked, id: strawberry.ID) -> t.Session | None:
+        info.context.budget.spend(1)
+        return await info.context.cairn.sessions.by_id(checked_id("id", id))  # type: ignore[return-value]
+
     @strawberry.field(
         description="Where a lesson comes from. Edges are followed both ways; a way visits no memory twice and goes on "
         "through an origin to others; maxHops counts edges."
@@ -307,6 +313,21 @@ class Mutation:
             [checked_rb_id(rb_id)], SignalKind.REVERTED if reverted else SignalKind.STABLE, source=source
         )
         return lesson  # type: ignore[return-value]
+
+    @strawberry.mutation(description="Acknowledged once it is stored; lessons follow.")
+    async def submit_session(self, info: t.Asked, input: SessionInput) -> t.Session:
+        return await info.context.cairn.sessions.submit(input.draft())  # type: ignore[return-value]
+
+    @strawberry.mutation(description="Puts a session that ended FAILED or NOTHING_LEARNED back into the queue.")
+    async def retry_session(self, info: t.Asked, id: strawberry.ID) -> t.Session:
+        return await info.context.cairn.sessions.retry(checked_id("id", id))  # type: ignore[return-value]
+
+    @strawberry.mutation(
+        description="With all that came only from it: lessons that a distiller learnt from it alone, memories that "
+        "nobody else uses. What stays is named."
+    )
+    async def delete_session(self, info: t.Asked, id: strawberry.ID) -> t.DeleteSessionPayload:
+        return await info.context.cairn.sessions.delete(checked_id("id", id))  # type: ignore[return-value]
 
     @strawberry.mutation(
         description="Mends every disagreement of the two stores. dryRun: only counts them, as `integrity` does."

@@ -65,6 +65,18 @@ class Settings(BaseSettings):
         default=0.3, gt=0, le=1, description="How far one named source may move a lesson's confidence in all."
     )
 
+    distiller: Literal["rules", "openai"] = Field(
+        default="rules", description="What learns lessons from finished sessions: `rules` (no model) or `openai`."
+    )
+    workers: int = Field(
+        default=4, ge=0, le=64, description="How many sessions this process learns from at once; 0: none."
+    )
+    worker_lease: float = Field(
+        default=60.0,
+        ge=1,
+        description="Seconds after which a session is given to another worker if its own gives no sign of life.",
+    )
+
     @property
     def embedded_neo4j(self) -> bool:
         return self.neo4j_uri is None

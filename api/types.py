@@ -13,6 +13,7 @@ import graph.model
 from api.context import Context
 from api.loaders import EdgesWanted, SignalsWanted
 from bank.model import LessonStatus, Outcome, Scope, SignalKind
+from bank.sessions import SessionState
 from graph.checks import Checks
 from graph.model import Direction, EdgeBand, MemoryType
 
@@ -31,6 +32,7 @@ strawberry.enum(LessonStatus)
 strawberry.enum(
     SignalKind, description="What was said of a lesson: by feedback, by an outcome, by what became of it later."
 )
+strawberry.enum(SessionState)
 
 Asked = Info[Context, None]
 MOST_PER_PAGE = 500
@@ -156,6 +158,7 @@ class AgentAnswer(Memory):
 class AgentAction(Memory):
     status: str | None
     parameter_field: str | None = strawberry.field(description="The exact SQL, API request or parameters.")
+    result: str | None = strawberry.field(description="What came of it, whole.")
 
     @classmethod
     def is_type_of(cls, value: Any, _: Any) -> bool:
@@ -286,6 +289,7 @@ class Lesson:
     confidence: float = strawberry.field(description="0 to 1, computed from its signals.")
     start_confidence: float = strawberry.field(description="Where its confidence started.")
     usage_count: int = strawberry.field(description="How often feedback or an outcome named it.")
+    learned_by: str = strawberry.field(description="hand, or the distiller that learnt it, with its model.")
     version: int
     created_at: datetime
     updated_at: datetime
@@ -427,6 +431,55 @@ class Status:
     embedder: str
     dimensions: int
     pending: int
+
+
+@strawberry.type(description="Finished work that was handed in, and what came of it.")
+class Session:
+    id: strawberry.ID
+    state: SessionState
+    attempts: int = strawberry.field(description="How often a worker took it; at most 5 times.")
+    error: str | None = strawberry.field(description="Why the last attempt failed.")
+    reason: str | None = strawberry.field(description="Why nothing was learnt, or what became of what was.")
+    conv_id: str
+    namespace: str
+    outcome: Outcome
+    tags: list[str]
+    learned_by: str | None = strawberry.field(description="The distiller that read it, with its model.")
+    tokens_used: int = strawberry.field(description="What a model used for it, in all attempts.")
+    created_at: datetime
+    updated_at: datetime
+    due_at: datetime | None = strawberry.field(
+        description="From when a worker may take it, or take it over; null: it has ended."
+    )
+    memory_ids: strawberry.Private[tuple[str, ...]]
+    lesson_ids: strawberry.Private[tuple[int, ...]]
+
+    @strawberry.field(description="The lessons that it brought, and those that it supports.")
+    async def lessons(self, info: Asked) -> list[Lesson]:
+        found = await info.context.loaders.lessons.load_many(list(self.lesson_ids))
+        info.context.budget.spend(len(found))
+        return [lesson for lesson in found if lesson is not None]
+
+    @strawberry.field(description="The request, the steps, the answer.")
+    async def memories(self, info: Asked) -> list[Memory]:
+        found = await info.context.loaders.memories.load_many(list(self.memory_ids))
+        info.context.budget.spend(len(found))
+        return [memory for memory in found if memory is not None]
+
+
+@strawberry.type
+class DeleteSessionPayload:
+    id: strawberry.ID
+    deleted: bool
+    memories_removed: int
+    edges_removed: int
+    lessons_removed: int
+    kept_memories: list[strawberry.ID] = strawberry.field(
+        description="An edge leads from them to another's memory, or a lesson that stays was learnt from them."
+    )
+    kept_lessons: list[strawberry.ID] = strawberry.field(
+        description="They were learnt from other memories too, or other sessions support them."
+    )
 
 
 @strawberry.type

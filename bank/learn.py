@@ -22,7 +22,7 @@ BY_HAND, FROM_SUCCESS, FROM_FAILURE = 0.8, 0.7, 0.6  # where a lesson starts: re
 PRUNED_BELOW = 0.3
 
 USES = frozenset({SignalKind.HELPFUL, SignalKind.NOT_HELPFUL, SignalKind.SUCCEEDED, SignalKind.FAILED})
-GOOD = frozenset({SignalKind.HELPFUL, SignalKind.SUCCEEDED, SignalKind.STABLE})
+GOOD = frozenset({SignalKind.HELPFUL, SignalKind.SUCCEEDED, SignalKind.STABLE, SignalKind.SUPPORTED})
 WORDS = {
     SignalKind.HELPFUL: "found helpful",
     SignalKind.NOT_HELPFUL: "found not helpful",
@@ -30,6 +30,7 @@ WORDS = {
     SignalKind.FAILED: "work with it failed",
     SignalKind.STABLE: "it proved stable",
     SignalKind.REVERTED: "it was reverted",
+    SignalKind.SUPPORTED: "other work taught the same",
 }
 
 DAY = 86_400
@@ -84,6 +85,7 @@ class Signals:
         SignalKind.FAILED: -0.05,
         SignalKind.STABLE: 0.20,
         SignalKind.REVERTED: -0.15,
+        SignalKind.SUPPORTED: 0.10,  # as much as one success
     }
     MONTH_WITHOUT_USE = -0.05
 

@@ -101,6 +101,7 @@ async def put_lessons(
                 **learnt_properties(learn(draft.start_confidence, now, [], learning), now),
                 "status": draft.status.value,
                 "start_confidence": draft.start_confidence,
+                "learned_by": draft.learned_by,
                 "version": 1,
                 "created_at": now,
                 "updated_at": now,

@@ -32,6 +32,10 @@ class SignalKind(StrEnum):
     FAILED = "FAILED"
     STABLE = "STABLE"
     REVERTED = "REVERTED"
+    SUPPORTED = "SUPPORTED"  # other work taught the same
+
+
+BY_HAND = "hand"  # who learnt a lesson, where no distiller did
 
 
 def team_of(namespace: str) -> str:
@@ -55,6 +59,7 @@ class Lesson(Value):
     status: str = LessonStatus.ACTIVE
     confidence: float = 0.8
     usage_count: int = 0
+    learned_by: str = BY_HAND
     version: int = 1
     revision: int = 0
     created_at: datetime
@@ -118,6 +123,7 @@ class LessonDraft(Value):
     # Of a lesson that is new; one that is there keeps its own.
     status: LessonStatus = LessonStatus.ACTIVE
     start_confidence: float = 0.8
+    learned_by: str = BY_HAND
 
 
 class LessonFilter(Value):

@@ -56,21 +56,8 @@ class Signals:
             locked = {row["rb_id"]: row for row in await tx.run("lock_known_lessons", ids=sorted(wanted))}
             if missing := [str(rb_id) for rb_id in wanted if rb_id not in locked]:
                 raise NotFound.ids("lesson", field, missing)
-            now = datetime.now(UTC)
-            said = {
-                "kind": kind.value,
-                "comment": comment,
-                "conv_id": conv_id,
-                "source": source,
-                "namespace": namespace,
-                "created_time": now,
-            }
-            rows = [
-                {"rb_id": rb_id, "properties": {**said, "id": readable("S", mint()), "rb_id": rb_id}}
-                for rb_id in wanted
-            ]
-            await tx.run("append_signals", rows=rows)
-            lessons = await relearn(tx, locked, now, self.learning)
+            said = {"comment": comment, "conv_id": conv_id, "source": source, "namespace": namespace}
+            lessons = await append(tx, locked, kind, said, datetime.now(UTC), self.learning)
             return [lessons[rb_id] for rb_id in wanted]
 
         return await self._graph.write(work)
@@ -119,6 +106,32 @@ class Signals:
     async def _relearn_batch(self, tx: Transaction, ids: list[int]) -> None:
         locked = {row["rb_id"]: row for row in await tx.run("lock_known_lessons", ids=ids)}
         await relearn(tx, locked, datetime.now(UTC), self.learning)
+
+
+async def append(
+    tx: Transaction,
+    locked: dict[int, Row],
+    kind: SignalKind,
+    said: dict[str, str | None],
+    now: datetime,
+    learning: Learning,
+) -> dict[int, Lesson]:
+    """Says the same of each of these lessons, which are locked. `said`: comment, conv_id, source, namespace."""
+    rows = [
+        {
+            "rb_id": rb_id,
+            "properties": {
+                **said,
+                "kind": kind.value,
+                "created_time": now,
+                "id": readable("S", mint()),
+                "rb_id": rb_id,
+            },
+        }
+        for rb_id in locked
+    ]
+    await tx.run("append_signals", rows=rows)
+    return await relearn(tx, locked, now, learning)
 
 
 async def relearn(tx: Transaction, locked: dict[int, Row], now: datetime, learning: Learning) -> dict[int, Lesson]:

@@ -312,6 +312,11 @@ class Vectors:
         )
         return by_lesson[0], by_context[0], by_words[0]
 
+    async def near_lessons(self, vectors: Sequence[Vector], namespace: str, limit: int) -> list[list[Hit]]:
+        """The lessons of a namespace, whatever their status, that are nearest in meaning to each of these."""
+        expression = f"tenant == {_literal(self._tenant)} and namespace == {_literal(namespace)}"
+        return await self._searches(LESSONS, "key_lesson_vector", vectors, expression, limit)
+
     async def lesson_vectors(self, rb_ids: Sequence[int]) -> dict[int, Vector]:
         if not rb_ids:
             return {}

@@ -51,7 +51,9 @@ class Value(BaseModel):
 
 
 # The statements return moments as text, which Python reads a hundred times faster than the driver reads a DateTime.
-MOMENTS = frozenset({"ingestion_time", "update_time", "created_time", "created_at", "updated_at", "last_used_at"})
+MOMENTS = frozenset(
+    {"ingestion_time", "update_time", "created_time", "created_at", "updated_at", "last_used_at", "due_at"}
+)
 
 
 def native(key: str, value: Any) -> Any:
@@ -103,6 +105,7 @@ class AgentAction(Memory):
     type = MemoryType.AgentAction
     status: str | None = None
     parameter_field: str | None = None
+    result: str | None = None
 
 
 class Event(Memory):

@@ -19,5 +19,5 @@ CALL (l) {
   DELETE s
 }
 MERGE (removal:Removal {tenant: $tenant, collection: 'reasoningbank', key: toString($rb_id)})
-DELETE l
+DETACH DELETE l
 RETURN pointers

@@ -22,5 +22,5 @@ CALL (m) {
   confidence: coalesce(l.confidence_ahead[(timestamp() / 1000 - l.idle_since) / l.idle_period], l.confidence_ahead[-1], l.confidence)}) AS lessons
 }
 MERGE (removal:Removal {tenant: $tenant, collection: 'graphembeddings', key: $id})
-DELETE m
+DETACH DELETE m
 RETURN edges, lessons

@@ -50,7 +50,7 @@ TRIED = ("SUCCEEDED", "FAILED", "SUCCEEDED")
 
 @pytest.mark.parametrize(
     ("kind", "step"),
-    [("HELPFUL", 0.30), ("NOT_HELPFUL", -0.20), ("SUCCEEDED", 0.10), ("FAILED", -0.05), ("STABLE", 0.20), ("REVERTED", -0.15)],
+    [("HELPFUL", 0.30), ("NOT_HELPFUL", -0.20), ("SUCCEEDED", 0.10), ("FAILED", -0.05), ("STABLE", 0.20), ("REVERTED", -0.15), ("SUPPORTED", 0.10)],
 )  # fmt: skip
 def test_signals_each_kind_has_its_step(kind: str, step: float) -> None:
     """helpful +0.30, not helpful -0.20, succeeded +0.10, failed -0.05, stable +0.20, reverted -0.15."""

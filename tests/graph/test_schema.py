@@ -43,10 +43,10 @@ async def applied(graph: Graph) -> list[int]:
     return [row["number"] for row in await graph.read("applied_schema")]
 
 
-def test_the_released_files_are_numbered_without_gaps() -> None:
-    """001, 002, …: every one with commands and a checksum of its own."""
+def test_the_released_files_are_numbered() -> None:
+    """001, 002, …: no number twice, every one with commands and a checksum of its own."""
     released = schema_files()
-    assert [file.number for file in released] == list(range(1, len(released) + 1))
+    assert [file.number for file in released] == sorted({file.number for file in released})
     assert all(file.commands for file in released)
     assert len({file.checksum for file in released}) == len(released)
 

@@ -1,0 +1,42 @@
+"""What a distiller is: finished work in, lessons out. It reads and proposes; what is stored is decided elsewhere."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from bank.work import Learnt, Work
+from graph.errors import CairnError
+from graph.model import Value
+
+
+class Distilled(Value):
+    lessons: tuple[Learnt, ...] = ()
+    tokens_used: int = 0
+
+
+class DistillerFailed(CairnError):
+    """The distiller did not do its work this time. `tokens_used`: what the attempt cost all the same."""
+
+    def __init__(self, message: str, tokens_used: int = 0) -> None:
+        super().__init__(message)
+        self.tokens_used = tokens_used
+
+
+class Distiller(Protocol):
+    """`name` is what a lesson carries as `learned_by`."""
+
+    name: str
+
+    async def distil(self, work: Work, like: Sequence[Work]) -> Distilled: ...
+
+
+class RulesDistiller:
+    """No model: it compares the session with sessions of like requests."""
+
+    name = "rules"
+
+    def __init__(self, compare: Callable[[Work, Sequence[Work]], list[Learnt]]) -> None:
+        self._compare = compare
+
+    async def distil(self, work: Work, like: Sequence[Work]) -> Distilled:
+        return Distilled(lessons=tuple(await asyncio.to_thread(self._compare, work, like)))

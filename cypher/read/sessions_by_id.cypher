@@ -1,0 +1,16 @@
+// Sessions by their ids, with the ids of their memories in the order of the work, and of the lessons that came of them.
+// params: $tenant, $ids
+// returns: rows of properties, memories, lessons
+UNWIND $ids AS id
+MATCH (s:Session {tenant: $tenant, id: id})
+CALL (s) {
+  OPTIONAL MATCH (s)-[r:RECORDED]->(m:Memory)
+  WITH m, r ORDER BY r.place
+  RETURN collect(m.id) AS memories
+}
+CALL (s) {
+  OPTIONAL MATCH (s)-[:TAUGHT]->(l:Lesson)
+  WITH l ORDER BY l.rb_id
+  RETURN collect(l.rb_id) AS lessons
+}
+RETURN collect({properties: s {.*, created_at: toString(s.created_at), updated_at: toString(s.updated_at), due_at: toString(s.due_at)}, memories: memories, lessons: lessons}) AS rows

@@ -1,0 +1,11 @@
+// Ends the work at a session that is locked: it leaves the queue, with what came of it, and nobody's token fits any more.
+// params: $tenant, $id, $state, $error, $reason, $tokens, $learned_by, $lessons [[rb_id, supporting]]
+// returns: nothing
+MATCH (s:Session {tenant: $tenant, id: $id})
+SET s.state = $state, s.error = $error, s.reason = $reason, s.learned_by = $learned_by, s.tokens_used = s.tokens_used + $tokens,
+  s.token = null, s.due_at = null, s.updated_at = datetime.realtime()
+WITH s
+UNWIND $lessons AS lesson
+MATCH (l:Lesson {tenant: $tenant, rb_id: lesson[0]})
+MERGE (s)-[t:TAUGHT]->(l)
+SET t.supporting = lesson[1]

@@ -1,0 +1,194 @@
+"""Finished work: handed in as a path in the graph, watched, tried again, deleted."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.service import Refused, Service
+
+SESSION = """id state attempts error reason namespace outcome tags tokensUsed learnedBy dueAt
+  memories { id type text tags convId ... on AgentAction { status parameterField result } }
+  lessons { rbId title keyLesson contextToPrefer confidence outcome status learnedBy linkNodes tags }"""
+SUBMIT = "mutation($input: SessionInput!) { submitSession(input: $input) { " + SESSION + " } }"
+READ = "query($id: ID!) { session(id: $id) { " + SESSION + " } }"
+DELETE = """mutation($id: ID!) { deleteSession(id: $id) {
+  id deleted memoriesRemoved edgesRemoved lessonsRemoved keptMemories keptLessons } }"""
+
+
+def work(**parts: Any) -> dict[str, Any]:
+    return {
+        "convId": "refunds",
+        "request": "Refund order 4711 for Ms Berg.",
+        "outcome": "SUCCESS",
+        "steps": [
+            {"action": "get_order", "parameters": '{"order": "4711"}', "result": "paid by card, delivered"},
+            {
+                "action": "refund",
+                "parameters": '{"order": "4711", "to": "cash"}',
+                "result": "Error: cash is not possible",
+            },
+            {"action": "refund", "parameters": '{"order": "4711", "to": "card"}', "result": "refunded"},
+        ],
+        "answer": "Order 4711 is refunded to the card.",
+        "tags": ["refund"],
+        **parts,
+    }
+
+
+async def submit(cairn: Service, **parts: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = (await cairn.ask(SUBMIT, input=work(**parts)))["submitSession"]
+    return answer
+
+
+async def ended(cairn: Service, session: str, seconds: float = 20) -> dict[str, Any]:
+    """The session once it is in one of its three last states."""
+    for _ in range(int(seconds * 20)):
+        found: dict[str, Any] = (await cairn.ask(READ, id=session))["session"]
+        if found["state"] not in ("QUEUED", "RUNNING"):
+            return found
+        await asyncio.sleep(0.05)
+    raise AssertionError(found)
+
+
+async def test_a_session_is_a_path_from_the_request_to_the_answer(cairn: Service) -> None:
+    """The request, each step with its parameters, result and status, and the answer, in order; each edge says which
+    step it is, strongly."""
+    session = await submit(cairn, convId="path")
+    assert session["state"] in ("QUEUED", "RUNNING", "NOTHING_LEARNED")
+    memories = session["memories"]
+    assert [m["type"] for m in memories] == ["UserRequest", *["AgentAction"] * 3, "AgentAnswer"]
+    assert [m.get("status") for m in memories[1:4]] == ["done", "failed", "done"]
+    assert memories[2]["parameterField"] == '{"order": "4711", "to": "cash"}'
+    assert memories[2]["result"] == "Error: cash is not possible"
+    assert "cash is not possible" in memories[2]["text"] and memories[2]["text"].startswith("refund")
+    assert all(m["tags"] == ["refund"] and m["convId"] == "path" for m in memories)
+    seen = await cairn.ask(
+        '{ conversation(convId: "path") { memories { id } edges { text weight band source { id } target { id } } } }'
+    )
+    assert [m["id"] for m in seen["conversation"]["memories"]] == [m["id"] for m in memories]
+    edges = {(e["source"]["id"], e["target"]["id"]): e for e in seen["conversation"]["edges"]}
+    ids = [m["id"] for m in memories]
+    for number in (1, 2, 3):
+        edge = edges[ids[number - 1], ids[number]]
+        assert edge["text"] == f"Step {number} of 3 for the request: Refund order 4711 for Ms Berg."
+        assert edge["band"] == "CORE"
+    assert edges[ids[3], ids[4]]["text"] == "The last of 3 steps led to the answer: Order 4711 is refunded to the card."
+    assert edges[ids[0], ids[4]]["band"] == "CORE"
+    assert len(edges) == 5
+
+
+async def test_a_trajectory_is_recalled(cairn: Service) -> None:
+    """What was handed in is found by the next question, and the path leads from the request to the step."""
+    session = await submit(
+        cairn, convId="recall", request="Move the Lisbon offsite to June.",
+        steps=[{"action": "Asked the hotel for the first week.", "result": "fully booked"},
+               {"action": "Asked for the third week of June.", "result": "confirmed"}],
+        answer="The offsite is in the third week.",
+    )  # fmt: skip
+    found = await cairn.ask(
+        """{ recall(input: {query: "Lisbon offsite in June", filter: {convId: "recall"}, limit: 5}) {
+             memories { memory { id } } paths { text } } }"""
+    )
+    ids = {row["memory"]["id"] for row in found["recall"]["memories"]}
+    assert {m["id"] for m in session["memories"]} == ids
+    assert (await cairn.settled())["ok"]
+
+
+async def test_a_failed_session_ties_its_answer_less(cairn: Service) -> None:
+    """An answer that did not do what was asked is a BRIDGE to the request, and says so."""
+    await submit(cairn, convId="failed", outcome="FAILURE", steps=[], answer="It cannot be done.")
+    seen = await cairn.ask('{ conversation(convId: "failed") { edges { text weight band } } }')
+    assert seen["conversation"]["edges"] == [
+        {"text": "The request was answered, but not as asked: It cannot be done.", "weight": 0.6, "band": "BRIDGE"}
+    ]
+
+
+async def test_nothing_learned_is_an_end_with_a_reason(cairn: Service) -> None:
+    """A single session with nothing to compare it to ends NOTHING_LEARNED, says why, and names its distiller."""
+    session = await submit(cairn, convId="nothing", namespace="lonely", steps=[], answer=None)
+    end = await ended(cairn, session["id"])
+    assert (end["state"], end["attempts"], end["error"]) == ("NOTHING_LEARNED", 1, None)
+    assert end["reason"] == "Nothing in it was worth keeping."
+    assert (end["learnedBy"], end["tokensUsed"], end["dueAt"]) == ("rules", 0, None)
+    again = await cairn.ask("mutation($id: ID!) { retrySession(id: $id) { state attempts reason } }", id=session["id"])
+    assert again["retrySession"] == {"state": "QUEUED", "attempts": 0, "reason": None}
+    assert (await ended(cairn, session["id"]))["state"] == "NOTHING_LEARNED"
+
+
+async def test_the_same_key_is_one_session(cairn: Service) -> None:
+    """Eight calls at once with one key: one session. Another body under it is a CONFLICT."""
+    answers = await asyncio.gather(*(submit(cairn, convId="key", idempotencyKey="k1") for _ in range(8)))
+    assert len({answer["id"] for answer in answers}) == 1
+    seen = await cairn.ask('{ conversation(convId: "key") { memories { id } } }')
+    assert len(seen["conversation"]["memories"]) == 5
+    with pytest.raises(Refused) as refused:
+        await submit(cairn, convId="key", idempotencyKey="k1", answer="Something else.")
+    assert (refused.value.code, refused.value.fields) == ("CONFLICT", ["idempotencyKey"])
+
+
+async def test_what_is_wrong_is_named_and_nothing_is_stored(cairn: Service) -> None:
+    """Every field that is wrong, at once; nothing of it is stored."""
+    with pytest.raises(Refused) as refused:
+        await submit(
+            cairn, convId=" bad", request=" ", namespace="a//b", answer="\0", tags=["ok", ""], idempotencyKey="",
+            steps=[{"action": "wrong"}, {"action": ""}, {"action": "a", "result": "x" * 70_000}, {"action": "b", "parameters": "\0"}],
+        )  # fmt: skip
+    assert refused.value.code == "BAD_USER_INPUT"
+    assert set(refused.value.fields) == {
+        *("convId", "request", "namespace", "answer", "tags[1]", "idempotencyKey"),
+        *("steps[1].action", "steps[2].result", "steps[3].parameters"),
+    }
+    with pytest.raises(Refused, match=r"steps: has 501 items; at most 500"):
+        await submit(cairn, convId="toomany", steps=[{"action": "again"}] * 501)
+    found = await cairn.ask('{ memories(filter: {textContains: "wrong"}) { nodes { id } } }')
+    assert found["memories"]["nodes"] == []
+
+
+async def test_unknown_sessions(cairn: Service) -> None:
+    """session is null, retrySession is NOT_FOUND, deleteSession answers that nothing was deleted."""
+    assert (await cairn.ask(READ, id="S0"))["session"] is None
+    with pytest.raises(Refused, match="No session has the id S0"):
+        await cairn.ask('mutation { retrySession(id: "S0") { id } }')
+    assert (await cairn.ask(DELETE, id="S0"))["deleteSession"]["deleted"] is False
+
+
+async def test_a_session_goes_with_all_that_came_only_from_it(cairn: Service) -> None:
+    """Its memories and edges go, but for a memory that another's edge leads to and one that a lesson of somebody's hand
+    was learnt from; the stores agree, and its key cannot be used again."""
+    session = await submit(cairn, convId="gone", idempotencyKey="gone")
+    await ended(cairn, session["id"])
+    ids = [m["id"] for m in session["memories"]]
+    await cairn.remember(
+        "other", memories=[{"event": {"id": "EV1", "text": "The card terminal was changed."}}],
+        edges=[{"source": "EV1", "target": ids[3], "text": "Why the card works.", "weight": 0.7}],
+        lessons=[{"rbId": "88", "keyLesson": "Refund to the card.", "contextToPrefer": "Refunds.", "linkNodes": [ids[4]]}],
+    )  # fmt: skip
+    answer = (await cairn.ask(DELETE, id=session["id"]))["deleteSession"]
+    assert answer == {
+        "id": session["id"], "deleted": True, "memoriesRemoved": 3, "edgesRemoved": 4, "lessonsRemoved": 0,
+        "keptMemories": [ids[3], ids[4]], "keptLessons": [],
+    }  # fmt: skip
+    seen = await cairn.ask('{ conversation(convId: "gone") { memories { id } } lesson(rbId: "88") { linkNodes } }')
+    assert [m["id"] for m in seen["conversation"]["memories"]] == ids[3:]
+    assert seen["lesson"]["linkNodes"] == [ids[4]]
+    assert (await cairn.ask(READ, id=session["id"]))["session"] is None
+    assert (await cairn.settled())["ok"]
+    with pytest.raises(Refused, match="has been deleted") as refused:
+        await submit(cairn, convId="gone", idempotencyKey="gone")
+    assert refused.value.code == "CONFLICT"
+
+
+async def test_a_memory_of_a_session_can_be_deleted(cairn: Service) -> None:
+    """Deleting a step leaves the session with the others; without its request there is nothing to learn from."""
+    session = await submit(cairn, convId="less")
+    await ended(cairn, session["id"])
+    for place in (1, 0):
+        gone = session["memories"][place]["id"]
+        deleted = await cairn.ask("mutation($id: ID!) { deleteMemory(id: $id) { deleted } }", id=gone)
+        assert deleted["deleteMemory"]["deleted"] is True
+    left = await ended(cairn, session["id"])
+    assert [m["id"] for m in left["memories"]] == [m["id"] for m in session["memories"][2:]]
+    await cairn.ask("mutation($id: ID!) { retrySession(id: $id) { id } }", id=session["id"])
+    end = await ended(cairn, session["id"])
+    assert (end["state"], end["error"]) == ("FAILED", "Its request has been deleted; there is nothing to learn from.")
