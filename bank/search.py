@@ -15,7 +15,7 @@ from bank.lessons import Lessons
 from bank.model import FoundLesson, FoundMemory, LessonQuery, LessonStatus, Scope, Standing, team_of
 from bank.sync import Sync
 from bank.vectors import LESSONS, MEMORIES, Hit, Vectors
-from graph.model import MemoryFilter
+from graph.model import Memory, MemoryFilter, memory_from_row
 from graph.session import Graph
 from graph.store import Memories
 
@@ -41,17 +41,15 @@ class Search:
         wanted = max(CANDIDATES, limit)
         while True:
             dense, words = await self._vectors.search_memories(vector, query, filter, wanted)
-            true = await self._verified_memories([*dense, *words], filter)
+            true, memories = await self._true_memories(dense, words, filter, limit)
             # A stale row or a filter that only the graph knows has taken too many: ask for more.
             if len(true) >= limit or max(len(dense), len(words)) < wanted or wanted >= MOST_CANDIDATES:
                 break
             wanted = min(wanted * 4, MOST_CANDIDATES)
-        by_meaning = {hit.key: hit.score for hit in dense if hit.key in true}
-        by_words = {hit.key: hit.score for hit in words if hit.key in true}
-        fused = fuse.combine((0.5, by_meaning), (0.5, by_words))
-        best = sorted(fused, key=lambda key: (-fused[key], key))[:limit]
-        memories = await self._memories.by_id(best)
-        revisions = {hit.key: hit.revision for hit in (*dense, *words)}
+        by_meaning, by_words, fused = _fused(dense, words, true)
+        best = _best(fused, limit)
+        if missing := [key for key in best if key not in memories]:
+            memories |= await self._memories.by_id(missing)
         return [
             FoundMemory(
                 memory=memories[key],
@@ -62,22 +60,27 @@ class Search:
             )
             for key in best
             # Not deleted, nor changed into something that the filter may not admit, between the two questions.
-            if key in memories and memories[key].revision == revisions[key]
+            if key in memories and memories[key].revision == true[key]
         ]
 
-    async def _verified_memories(self, hits: Sequence[Hit], filter: MemoryFilter) -> set[str]:
-        """Which hits are true: they exist, in the revision that was found, and pass the filter."""
-        revisions = {hit.key: hit.revision for hit in hits}
+    async def _true_memories(
+        self, dense: Sequence[Hit], words: Sequence[Hit], filter: MemoryFilter, limit: int
+    ) -> tuple[dict[str, int], dict[str, Memory]]:
+        """Which hits are true, with their revisions: they exist, in the revision that was found, and pass the filter.
+        Also the memories that come first if all are."""
+        revisions = {hit.key: hit.revision for hit in (*dense, *words)}
         if not revisions:
-            return set()
-        contains = filter.parameters()["text_contains"]
-        if contains is None:
-            rows = await self._graph.read("true_memories", ids=list(revisions))
-        else:
-            rows = await self._graph.read("true_memories_containing", ids=list(revisions), text_contains=contains)
+            return {}, {}
+        rows = await self._graph.read(
+            "true_memories",
+            ids=list(revisions),
+            shown=_best(_fused(dense, words, revisions)[2], limit),
+            text_contains=filter.parameters()["text_contains"],
+        )
         known = {row["id"]: row["revision"] for row in rows}
         self._sync.met_untrue(MEMORIES, untrue(revisions, known))
-        return {row["id"] for row in rows if row.get("passes", True) and row["revision"] == revisions[row["id"]]}
+        true = {row["id"]: row["revision"] for row in rows if row["passes"] and row["revision"] == revisions[row["id"]]}
+        return true, {row["id"]: memory_from_row(row) for row in rows if row["properties"] is not None}
 
     async def lessons(self, query: LessonQuery) -> list[FoundLesson]:
         standings, semantic = await self.lesson_hits(query, await self._embedder.query(query.query))
@@ -135,6 +138,19 @@ class Search:
         known = {row["rb_id"]: Standing.from_row(row) for row in rows}
         self._sync.met_untrue(LESSONS, untrue(revisions, {key: one.revision for key, one in known.items()}))
         return {key: one for key, one in known.items() if one.revision == revisions[key] and may_be_offered(one, query)}
+
+
+def _fused(
+    dense: Sequence[Hit], words: Sequence[Hit], among: Collection[str]
+) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
+    """The scores of the hits that count: by meaning, by words, and both in one."""
+    by_meaning = {hit.key: hit.score for hit in dense if hit.key in among}
+    by_words = {hit.key: hit.score for hit in words if hit.key in among}
+    return by_meaning, by_words, fuse.combine((0.5, by_meaning), (0.5, by_words))
+
+
+def _best(scores: Mapping[str, float], limit: int) -> list[str]:
+    return sorted(scores, key=lambda key: (-scores[key], key))[:limit]
 
 
 def may_be_offered(lesson: Standing, query: LessonQuery) -> bool:

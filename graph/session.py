@@ -1,10 +1,12 @@
 """The only importer of `neo4j`: statements by name, reads and atomic writes, retries, time limits, errors as ours."""
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from neo4j import AsyncDriver, AsyncGraphDatabase, AsyncManagedTransaction, Query, RoutingControl, unit_of_work
+from neo4j import READ_ACCESS, AsyncDriver, AsyncGraphDatabase, AsyncManagedTransaction, Query, unit_of_work
 from neo4j.exceptions import (
     AuthError,
     ClientError,
@@ -72,16 +74,25 @@ class Graph:
         statement = statements()[name]
         if statement.mode != "read":
             raise ValueError(f"{name} writes")
-        self.round_trips += 1
+        query, values = Query(statement.text, timeout=READ_SECONDS), {"tenant": self.tenant, **parameters}
+        deadline, pause = time.monotonic() + RETRY_SECONDS, FIRST_PAUSE_SECONDS
         with _our_errors():
-            return await self._driver.execute_query(
-                Query(statement.text, timeout=READ_SECONDS),
-                {"tenant": self.tenant, **parameters},
-                routing_=RoutingControl.READ,
-                database_=self._database,
-                bookmark_manager_=self._bookmarks,
-                result_transformer_=_data,
-            )
+            while True:
+                self.round_trips += 1
+                try:
+                    return await self._read(query, values)
+                except (Neo4jError, DriverError) as error:
+                    if not error.is_retryable() or time.monotonic() + pause > deadline:
+                        raise
+                await asyncio.sleep(pause)
+                pause *= 2
+
+    async def _read(self, query: Query, values: dict[str, Any]) -> list[Row]:
+        """Outside a transaction of its own, which would take a second round trip to end it."""
+        async with self._driver.session(
+            database=self._database, default_access_mode=READ_ACCESS, bookmark_manager=self._bookmarks
+        ) as session:
+            return await _data(await session.run(query, values))
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Runs `work` in one transaction; a deadlock or a lost leader makes it start again from its beginning."""
