@@ -29,6 +29,8 @@ from graph.server import USER, Neo4jServer, ServerSettings
 
 log = logging.getLogger("cairn")
 
+REMOTE_QUERY_SECONDS = 5.0  # how long a question waits for its vector; then it is answered without one
+
 
 def neo4j_server(settings: Settings) -> Neo4jServer:
     return Neo4jServer(
@@ -88,7 +90,9 @@ async def running(
         learning = Learning(RULES[settings.confidence_rule], settings.most_from_one_source)
         signals = Signals(the_graph, learning)
         await signals.settle_rule(say)
-        embedder = Embedder(await loading)
+        embedder = Embedder(
+            await loading, query_seconds=REMOTE_QUERY_SECONDS if settings.embedder == "openai" else None
+        )
         say("Milvus is starting …")
         vectors = Vectors(
             settings.milvus_target,
@@ -117,7 +121,7 @@ async def running(
             bank=Bank(the_graph, sync, learning),
             signals=signals,
             search=search,
-            recall=Recall(the_graph, vectors, embedder, sync, search),
+            recall=Recall(the_graph, sync, search),
             sessions=Sessions(the_graph, sync, workers.wake),
         )
 

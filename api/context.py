@@ -35,4 +35,9 @@ class Context:
     def __init__(self, cairn: Cairn) -> None:
         self.cairn = cairn
         self.budget = Budget()
+        self.degraded: str | None = None
         self.loaders = Loaders(cairn.bank.memories, cairn.bank.lessons, cairn.signals)
+
+    def note(self, degraded: str | None) -> None:
+        """What an answer had to do without; it stands in the response's extensions."""
+        self.degraded = degraded or self.degraded

@@ -37,7 +37,8 @@ def routes(cairn: Cairn) -> list[BaseRoute]:
         except ClientDisconnect:
             return Response(status_code=400)
         try:
-            result = await schema.execute(query, variables, Context(cairn), operation_name=operation)
+            context = Context(cairn)
+            result = await schema.execute(query, variables, context, operation_name=operation)
         except CannotGetOperationTypeError:
             return _refused(
                 BadRequest(400, f"`query` holds no operation{f' named {operation!r}' if operation else ''}.")
@@ -51,6 +52,8 @@ def routes(cairn: Cairn) -> list[BaseRoute]:
         answer: dict[str, Any] = {"data": result.data}
         if result.errors:
             answer["errors"] = [formatted(error) for error in result.errors]
+        if context.degraded is not None:
+            answer["extensions"] = {"degraded": context.degraded}
         # What is no query, in its form or its size, is a bad request; what is wrong inside one is an answer.
         unread = any(isinstance(error, GraphQLSyntaxError | ValidationAbortedError) for error in result.errors or ())
         return _json(answer, 400 if unread else 200)

@@ -126,7 +126,12 @@ class Query:
         checks.between("limit", limit, 1, MOST_FOUND)
         checks.done()
         info.context.budget.spend(limit)
-        return await info.context.cairn.search.memories(query, memory_filter(filter), limit)  # type: ignore[return-value]
+        search = info.context.cairn.search
+        wanted = memory_filter(filter)
+        asking = await search.asking(query)
+        found = await search.memories(asking, wanted, limit)
+        info.context.note(asking.degraded)
+        return found  # type: ignore[return-value]
 
     @strawberry.field(
         description="By meaning and by words, ranked by four factors. `namespace`: its own lessons count whole, "
@@ -152,7 +157,10 @@ class Query:
         checks.between("limit", limit, 1, MOST_FOUND)
         checks.done()
         info.context.budget.spend(limit)
-        return await info.context.cairn.search.lessons(  # type: ignore[return-value]
+        search = info.context.cairn.search
+        asking = await search.asking(query)
+        found = await search.lessons(
+            asking,
             LessonQuery(
                 query=query,
                 tags=tuple(dict.fromkeys(tags or ())),
@@ -161,8 +169,10 @@ class Query:
                 outcome=outcome,
                 min_confidence=min_confidence,
                 limit=limit,
-            )
+            ),
         )
+        info.context.note(asking.degraded)
+        return found  # type: ignore[return-value]
 
     @strawberry.field(
         description="One question in; the memories that answer it together, the paths that join them, the lessons "
@@ -171,7 +181,9 @@ class Query:
     async def recall(self, info: t.Asked, input: RecallInput) -> t.Recall:
         asked = input.asked()
         info.context.budget.spend(asked.limit * (asked.hops + 1) + asked.lesson_limit)
-        return await info.context.cairn.recall.recall(asked)  # type: ignore[return-value]
+        recalled = await info.context.cairn.recall.recall(asked)
+        info.context.note(recalled.degraded)
+        return recalled  # type: ignore[return-value]
 
     @strawberry.field
     async def session(self, info: t.Asked, id: strawberry.ID) -> t.Session | None:

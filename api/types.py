@@ -370,6 +370,9 @@ class Recall:
         description="Ready for a prompt, within tokenBudget. Stored text stands on one line between quotes."
     )
     tokens: int = strawberry.field(description="Of the context, by the tokenizer of Llama 2.")
+    degraded: str | None = strawberry.field(
+        description="What the answer had to do without because Milvus or the embedder is away; null: nothing."
+    )
     took_ms: float
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 import zipfile
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from graph.errors import SetupError
+from graph.errors import SetupError, Unavailable
 from graph.maven import Pin, fetch
 
 Vectors = npt.NDArray[np.float32]
@@ -26,6 +27,7 @@ BGE_QUERY_PREFIX = "Represent this sentence for searching relevant passages: "
 ONNX_TOKENS = 256
 ONNX_BATCH = 16
 CACHED_TEXTS = 8_192
+REST_SECONDS = 5.0  # after a question that got no vector
 
 # One vector of a text's many: (a batch's hidden states, its mask) -> a vector a text.
 POOLING: dict[str, Callable[[npt.NDArray[Any], npt.NDArray[Any]], npt.NDArray[Any]]] = {
@@ -46,8 +48,11 @@ class Model(Protocol):
 class Embedder:
     """A model off the event loop, one batch at a time, with the last texts remembered."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, query_seconds: float | None = None) -> None:
+        """`query_seconds`: how long a question waits for a model that is elsewhere; None: as long as it takes."""
         self._model = model
+        self._query_seconds = query_seconds
+        self._resting_until = float("-inf")
         self._turn = asyncio.Lock()
         self._cache: OrderedDict[tuple[bool, str], npt.NDArray[np.float32]] = OrderedDict()
         self.name = model.name
@@ -57,7 +62,14 @@ class Embedder:
         return await self._embed(texts, query=False)
 
     async def query(self, text: str) -> npt.NDArray[np.float32]:
-        return (await self._embed([text], query=True))[0]
+        """Fails soon where the model is elsewhere and away, and for a while at once."""
+        if time.monotonic() < self._resting_until and not self._known([text], query=True):
+            raise Unavailable("The embedder did not answer a moment ago.")
+        try:
+            return (await asyncio.wait_for(self._embed([text], query=True), self._query_seconds))[0]
+        except (Unavailable, TimeoutError) as error:
+            self._resting_until = time.monotonic() + REST_SECONDS
+            raise Unavailable("The embedder does not answer.") from error
 
     async def _embed(self, texts: Sequence[str], query: bool) -> list[npt.NDArray[np.float32]]:
         found = self._known(texts, query)

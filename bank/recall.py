@@ -12,19 +12,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 
-import numpy as np
-import numpy.typing as npt
 from rank_bm25 import BM25Plus
 
 from bank import context, cover, fuse
+from bank.asking import Asking
 from bank.cover import Energy, Question, Source
-from bank.embed import Embedder
 from bank.model import FoundLesson, FoundMemory, LessonQuery, RecallQuery, Standing, ToldPath
 from bank.paths import told
 from bank.search import CANDIDATES, MOST_CANDIDATES, Search, found_by, rank_lessons, untrue
 from bank.sync import Sync
-from bank.vectors import MEMORIES, Hit, Vectors
-from bank.words import Idf, WordCache, Words, spellings, words_of
+from bank.vectors import MEMORIES, Hit
+from bank.words import LONGEST_WORD, Idf, WordCache, Words, spellings, words_of
 from graph.ids import mint, readable
 from graph.model import Edge, Memory, Path
 from graph.session import Graph, Row
@@ -37,10 +35,8 @@ TAUGHT = 0.05  # the energy of a memory that the best lesson was learnt from
 LED_TO = 0.5  # how much of a memory's score makes the lesson fit that it points at
 SEED_IN_VECTOR = 0.5  # how far a seed draws the question's vector towards itself
 REPEATED, REPEATED_KNOWN, REPEATED_NAME = 10, 3, 6  # a word n times in a BM25 query counts n times
-NAMES, LONGEST_WORD = 64, 64  # of a seed that names more, its first names; a longer word is none
+NAMES = 64  # of a seed that names more, its first names
 ROUTES = 3  # ways to a memory among which their sentences choose
-
-Vector = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -52,6 +48,7 @@ class Recalled:
     paths: tuple[ToldPath, ...]
     lessons: tuple[FoundLesson, ...]
     token_budget: int
+    degraded: str | None
     took_ms: float
 
     @property
@@ -84,10 +81,8 @@ class Found:
 
 
 class Recall:
-    def __init__(self, graph: Graph, vectors: Vectors, embedder: Embedder, sync: Sync, search: Search) -> None:
+    def __init__(self, graph: Graph, sync: Sync, search: Search) -> None:
         self._graph = graph
-        self._vectors = vectors
-        self._embedder = embedder
         self._sync = sync
         self._search = search
         self._memories = Memories(graph)
@@ -95,40 +90,41 @@ class Recall:
 
     async def recall(self, asked: RecallQuery) -> Recalled:
         started = time.perf_counter()
-        vector = await self._embedder.query(asked.query)
-        (memories, paths), (standings, semantic) = await self._memories_and_lessons(asked, vector)
-        lessons = await self._lessons(asked.lessons(), standings, semantic, memories) if asked.lesson_limit else []
+        asking = await self._search.asking(asked.query)
+        (memories, paths), (standings, semantic) = await self._memories_and_lessons(asked, asking)
+        lessons = []
+        if asked.lesson_limit:
+            lessons = await self._lessons(asking, asked.lessons(), standings, semantic, memories)
         return Recalled(
             id=readable("R", mint()),
             memories=tuple(memories),
             paths=tuple(paths),
             lessons=tuple(lessons),
             token_budget=asked.token_budget,
+            degraded=asking.degraded,
             took_ms=(time.perf_counter() - started) * 1_000,
         )
 
     async def _memories_and_lessons(
-        self, asked: RecallQuery, vector: Vector
+        self, asked: RecallQuery, asking: Asking
     ) -> tuple[tuple[list[FoundMemory], list[ToldPath]], tuple[dict[int, Standing], dict[int, float]]]:
-        lessons = self._search.lesson_hits(asked.lessons(), vector)
+        lessons = self._search.lesson_hits(asking, asked.lessons())
         if asked.hops == 0:
-            found, hits = await asyncio.gather(
-                self._search.memories(asked.query, asked.known_then(), asked.limit), lessons
-            )
+            found, hits = await asyncio.gather(self._search.memories(asking, asked.known_then(), asked.limit), lessons)
             return (found, []), hits
         seen = Found()
         if asked.filter.types == ():
             return ([], []), await lessons
-        _, hits = await asyncio.gather(self._first_search(asked, vector, seen), lessons)
-        return await self._walked(asked, vector, seen, *hits), hits
+        _, hits = await asyncio.gather(self._first_search(asked, asking, seen), lessons)
+        return await self._walked(asked, asking, seen, *hits), hits
 
     # ------------------------------------------------------------ looking at memories
 
-    async def _first_search(self, asked: RecallQuery, vector: Vector, seen: Found) -> None:
+    async def _first_search(self, asked: RecallQuery, asking: Asking, seen: Found) -> None:
         filter = asked.known_then()
         wanted = max(CANDIDATES, asked.limit)
         while True:
-            dense, words = await self._vectors.search_memories(vector, asked.query, filter, wanted)
+            dense, words = await asking.search_memories(filter, wanted)
             await self._look(_revisions([dense, words]), asked, seen)
             # A stale row or a filter that only the graph knows has taken too many: ask for more.
             short = len(seen.words) < asked.limit
@@ -167,7 +163,7 @@ class Recall:
     async def _walked(
         self,
         asked: RecallQuery,
-        vector: Vector,
+        asking: Asking,
         seen: Found,
         standings: Mapping[int, Standing],
         semantic: Mapping[int, float],
@@ -181,7 +177,7 @@ class Recall:
         spelt = spellings(asked.query)
         question = Question(spelt, Idf(seen.words.values()))
         covered = {id: question.covered(words.all) for id, words in seen.words.items()}
-        hybrid = fuse.combine((0.5, seen.by_meaning), (0.5, seen.by_words))
+        hybrid = fuse.combine((0.5, seen.by_meaning), (asking.words_share, seen.by_words))
         taught = {id: semantic[rb_id] for id, rb_id in seen.taught.items() if id in seen.words}
         direct = {
             id: hybrid.get(id, 0.0)
@@ -196,7 +192,7 @@ class Recall:
             seen.energy.gains.setdefault(id, []).append(TAUGHT * fits**4)
         await asyncio.gather(
             self._walk(asked, question, covered, seen),
-            self._search_again(asked, vector, spelt, question, covered, seen),
+            self._search_again(asked, asking, spelt, question, covered, seen),
         )
         energies = {id: seen.energy.of(id) * (1 + seen.shared[id]) for id in seen.energy.gains}
         answer = cover.choose_answer(energies, direct, covered, question)[: asked.limit]
@@ -255,7 +251,7 @@ class Recall:
     async def _search_again(
         self,
         asked: RecallQuery,
-        vector: Vector,
+        asking: Asking,
         spelt: Mapping[str, str],
         question: Question,
         covered: dict[str, int],
@@ -265,10 +261,13 @@ class Recall:
         seeds = seen.seeds[: cover.SEEDS_AGAIN]
         if not seeds or not spelt:
             return
-        own = await self._vectors.memory_vectors([seed.id for seed in seeds])
+        own = await asking.memory_vectors([seed.id for seed in seeds])
         names = {seed.id: cover.names_for(seen.words[seed.id], question) for seed in seeds}
-        dense, words = await self._vectors.search_memories_for(
-            [vector + SEED_IN_VECTOR * own[seed.id] if seed.id in own else vector for seed in seeds],
+        vector = asking.vector
+        dense, words = await asking.search_memories_for(
+            [vector + SEED_IN_VECTOR * own[seed.id] if seed.id in own else vector for seed in seeds]
+            if vector is not None
+            else [],
             [_repeated(spelt, question, seen.words[seed.id], names[seed.id]) for seed in seeds],
             asked.known_then(),
             CANDIDATES,
@@ -326,6 +325,7 @@ class Recall:
 
     async def _lessons(
         self,
+        asking: Asking,
         query: LessonQuery,
         standings: dict[int, Standing],
         semantic: dict[int, float],
@@ -342,7 +342,7 @@ class Recall:
         pointed = await self._search.offered_lessons(led_to.keys() - standings.keys(), query)
         standings = standings | pointed
         fits = {rb_id: max(semantic.get(rb_id, 0.0), led_to.get(rb_id, 0.0)) for rb_id in standings}
-        return await self._search.chosen_lessons(standings, fits, query, via)
+        return await self._search.chosen_lessons(asking, standings, fits, query, via)
 
 
 def _revisions(lists: Sequence[Sequence[Hit]]) -> dict[str, int | None]:

@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bank import fuse
+from bank.asking import Asking
 from bank.embed import Embedder
 from bank.lessons import Lessons
 from bank.model import FoundLesson, FoundMemory, LessonQuery, LessonStatus, Scope, Standing, team_of
@@ -34,19 +34,24 @@ class Search:
         self._memories = Memories(graph)
         self._lessons = Lessons(graph)
 
-    async def memories(self, query: str, filter: MemoryFilter, limit: int) -> list[FoundMemory]:
+    async def asking(self, text: str) -> Asking:
+        """A question on its way; afterwards it says what its answer had to do without."""
+        asking = Asking(text, self._graph, self._vectors, self._embedder, self._sync)
+        await asking.begin()
+        return asking
+
+    async def memories(self, asking: Asking, filter: MemoryFilter, limit: int) -> list[FoundMemory]:
         if filter.types == ():
             return []
-        vector = await self._embedder.query(query)
         wanted = max(CANDIDATES, limit)
         while True:
-            dense, words = await self._vectors.search_memories(vector, query, filter, wanted)
-            true, memories = await self._true_memories(dense, words, filter, limit)
+            dense, words = await asking.search_memories(filter, wanted)
+            true, memories = await self._true_memories(asking, dense, words, filter, limit)
             # A stale row or a filter that only the graph knows has taken too many: ask for more.
             if len(true) >= limit or max(len(dense), len(words)) < wanted or wanted >= MOST_CANDIDATES:
                 break
             wanted = min(wanted * 4, MOST_CANDIDATES)
-        by_meaning, by_words, fused = _fused(dense, words, true)
+        by_meaning, by_words, fused = _fused(dense, words, true, asking.words_share)
         best = _best(fused, limit)
         if missing := [key for key in best if key not in memories]:
             memories |= await self._memories.by_id(missing)
@@ -64,7 +69,7 @@ class Search:
         ]
 
     async def _true_memories(
-        self, dense: Sequence[Hit], words: Sequence[Hit], filter: MemoryFilter, limit: int
+        self, asking: Asking, dense: Sequence[Hit], words: Sequence[Hit], filter: MemoryFilter, limit: int
     ) -> tuple[dict[str, int], dict[str, Memory]]:
         """Which hits are true, with their revisions: they exist, in the revision that was found, and pass the filter.
         Also the memories that come first if all are."""
@@ -74,7 +79,7 @@ class Search:
         rows = await self._graph.read(
             "true_memories",
             ids=list(revisions),
-            shown=_best(_fused(dense, words, revisions)[2], limit),
+            shown=_best(_fused(dense, words, revisions, asking.words_share)[2], limit),
             text_contains=filter.parameters()["text_contains"],
         )
         known = {row["id"]: row["revision"] for row in rows}
@@ -82,26 +87,25 @@ class Search:
         true = {row["id"]: row["revision"] for row in rows if row["passes"] and row["revision"] == revisions[row["id"]]}
         return true, {row["id"]: memory_from_row(row) for row in rows if row["properties"] is not None}
 
-    async def lessons(self, query: LessonQuery) -> list[FoundLesson]:
-        standings, semantic = await self.lesson_hits(query, await self._embedder.query(query.query))
-        return await self.chosen_lessons(standings, semantic, query)
+    async def lessons(self, asking: Asking, query: LessonQuery) -> list[FoundLesson]:
+        standings, semantic = await self.lesson_hits(asking, query)
+        return await self.chosen_lessons(asking, standings, semantic, query)
 
-    async def lesson_hits(
-        self, query: LessonQuery, vector: npt.NDArray[np.float32]
-    ) -> tuple[dict[int, Standing], dict[int, float]]:
+    async def lesson_hits(self, asking: Asking, query: LessonQuery) -> tuple[dict[int, Standing], dict[int, float]]:
         """The lessons that the index finds and the graph confirms, and how well each fits, 0 to 1."""
         wanted = max(CANDIDATES, query.limit)
         while True:
-            lists = await self._vectors.search_lessons(vector, query, wanted)
+            lists = await asking.search_lessons(query, wanted)
             true = await self._true_lessons([hit for hits in lists for hit in hits], query)
             if len(true) >= query.limit or max(map(len, lists)) < wanted or wanted >= MOST_CANDIDATES:
                 break
             wanted = min(wanted * 4, MOST_CANDIDATES)
         by_lesson, by_context, by_words = ({hit.key: hit.score for hit in hits if hit.key in true} for hits in lists)
-        return true, fuse.combine((0.25, by_lesson), (0.25, by_context), (0.5, by_words))
+        return true, fuse.combine((0.25, by_lesson), (0.25, by_context), (asking.words_share, by_words))
 
     async def chosen_lessons(
         self,
+        asking: Asking,
         standings: Mapping[int, Standing],
         semantic: Mapping[int, float],
         query: LessonQuery,
@@ -109,7 +113,7 @@ class Search:
     ) -> list[FoundLesson]:
         """The best by four factors. `via`: the memories that led to a lesson."""
         ranked = rank_lessons(standings, semantic, query.namespace, datetime.now(UTC))[: max(RANKED, 4 * query.limit)]
-        vectors = await self._vectors.lesson_vectors([one.standing.rb_id for one in ranked])
+        vectors = await asking.lesson_vectors([one.standing.rb_id for one in ranked])
         chosen = choose_diverse(ranked, vectors, query.limit)
         lessons = await self._lessons.by_id(one.standing.rb_id for one, _ in chosen)
         return [
@@ -141,12 +145,12 @@ class Search:
 
 
 def _fused(
-    dense: Sequence[Hit], words: Sequence[Hit], among: Collection[str]
+    dense: Sequence[Hit], words: Sequence[Hit], among: Collection[str], words_share: float
 ) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
     """The scores of the hits that count: by meaning, by words, and both in one."""
     by_meaning = {hit.key: hit.score for hit in dense if hit.key in among}
     by_words = {hit.key: hit.score for hit in words if hit.key in among}
-    return by_meaning, by_words, fuse.combine((0.5, by_meaning), (0.5, by_words))
+    return by_meaning, by_words, fuse.combine((0.5, by_meaning), (words_share, by_words))
 
 
 def _best(scores: Mapping[str, float], limit: int) -> list[str]:
@@ -208,14 +212,14 @@ def rank_lessons(
 
 
 def choose_diverse(ranked: Sequence[Ranked], vectors: Mapping[int, Any], limit: int) -> list[tuple[Ranked, float]]:
-    """Adds the fourth factor, one lesson at a time. Best first."""
-    ranked = [one for one in ranked if one.standing.rb_id in vectors]
+    """Adds the fourth factor, one lesson at a time. Best first. A lesson without a vector is like no other."""
     if not ranked:
         return []
+    unlike = np.zeros_like(next(iter(vectors.values()), np.zeros(1, np.float32)))
     chosen = fuse.choose_diverse(
         [one.base for one in ranked],
         [one.scope_weight for one in ranked],
-        np.stack([vectors[one.standing.rb_id] for one in ranked]),
+        np.stack([vectors.get(one.standing.rb_id, unlike) for one in ranked]),
         limit,
     )
     found = [(ranked[place], diversity) for place, diversity in chosen]

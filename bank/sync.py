@@ -35,7 +35,7 @@ from typing import Any, NamedTuple, TypeVar
 from bank.embed import Embedder
 from bank.integrity import KINDS, PAGE, Disagreements, Integrity, Kind
 from bank.model import Lesson
-from bank.vectors import LESSONS, MEMORIES, Vectors, lesson_row, memory_row
+from bank.vectors import LESSONS, MEMORIES, IndexAway, Vectors, lesson_row, memory_row
 from graph.errors import CairnError, Unavailable
 from graph.ids import COUNTER_BITS, mint
 from graph.model import Memory, memory_from_row
@@ -165,6 +165,7 @@ class Sync:
         self._swept = float("-inf")
         self._background: set[asyncio.Task[None]] = set()
         self.trouble: str | None = None  # why the index cannot be written just now
+        self.index_away: str | None = None  # why it cannot be asked
 
     async def open(self, start: bool = True) -> None:
         """Opens the index and starts the loop. A Milvus that is away is no reason not to start: it is looked for again.
@@ -240,6 +241,13 @@ class Sync:
         if keys:
             self._start(self._mend_met(collection, list(keys)))
 
+    def met_away(self, error: IndexAway) -> None:
+        """A search got no answer: nobody asks Milvus again until the loop has seen that it is back."""
+        if self.index_away is None:
+            log.warning("the index is not asked: %s", error)
+        self.index_away = str(error)
+        self._work.set()
+
     async def pending(self) -> int:
         await self.settle()
         return await self._integrity.pending()
@@ -255,13 +263,17 @@ class Sync:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._work.wait(), QUIET_SECONDS if self._indexed else IDLE_SECONDS)
                 self._work.clear()
+                if self.index_away is not None:
+                    await self._vectors.load()
                 if not self._jobs:
                     await self._look_after_others()
-                self.trouble = None
+                self.trouble = self.index_away = None
             except Exception as error:  # whatever it is: this loop must not end, somebody waits for it
                 if self.trouble is None:
                     log.warning("the index waits: %s", error, exc_info=not isinstance(error, CairnError))
                 self.trouble = str(error) or type(error).__name__
+                if isinstance(error, IndexAway):
+                    self.index_away = self.trouble
                 self._give_up_waiting()
                 await asyncio.sleep(IDLE_SECONDS)
                 await self._look_again()
@@ -272,6 +284,8 @@ class Sync:
             await self.drain()
         if time.monotonic() - self._swept > SWEEP_SECONDS:
             await self.sweep()
+            if await self.pending():
+                await self.drain()
 
     async def _look_again(self) -> None:
         """Milvus was away, or is: connects anew."""
@@ -281,6 +295,7 @@ class Sync:
             async with self._turn:
                 await self._vectors.connect()
                 await self._vectors.open()
+            self._swept = float("-inf")  # whatever came back may have lost rows
         except CairnError as error:
             self.trouble = str(error)
 

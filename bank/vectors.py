@@ -45,6 +45,10 @@ class Hit:
     score: float
 
 
+class IndexAway(Unavailable):
+    """Milvus does not answer, or not for this."""
+
+
 class Vectors:
     """The index. Everything in it can be made again from the graph.
 
@@ -68,7 +72,7 @@ class Vectors:
     @property
     def _client(self) -> AsyncMilvusClient:
         if self._open_client is None:
-            raise Unavailable("Milvus is not connected")
+            raise IndexAway("Milvus is not connected")
         return self._open_client
 
     async def connect(self) -> None:
@@ -87,7 +91,7 @@ class Vectors:
                 grpc_options={"grpc.keepalive_time_ms": 2**31 - 1} if self.local else {},
             )
         except (MilvusException, grpc.RpcError, TimeoutError, OSError) as error:
-            raise Unavailable(f"Milvus at {self._uri} does not answer: {_short(error)}") from error
+            raise IndexAway(f"Milvus at {self._uri} does not answer: {_short(error)}") from error
         self._open_client = client
         self.engine = await self._name_of_engine(client)
 
@@ -119,7 +123,7 @@ class Vectors:
         try:
             return await asyncio.wait_for(call, seconds)
         except (MilvusException, grpc.RpcError, TimeoutError, OSError) as error:
-            raise Unavailable(f"Milvus does not answer: {_short(error)}") from error
+            raise IndexAway(f"Milvus does not answer: {_short(error)}") from error
 
     # ------------------------------------------------------------ collections
 
@@ -148,6 +152,13 @@ class Vectors:
 
     async def missing_collections(self) -> list[str]:
         return [name for name in KEYS if not await self._call(self._client.has_collection(name, timeout=SECONDS))]
+
+    async def load(self) -> None:
+        """Makes sure that both collections can be searched."""
+        if missing := await self.missing_collections():
+            raise IndexAway(f"Milvus has no collection {', '.join(missing)}")
+        for name in KEYS:
+            await self._call(self._client.load_collection(name, timeout=SECONDS))
 
     async def _create(self, name: str) -> None:
         description = json.dumps({"embedder": self._embedder, "dimensions": self._dimensions})
@@ -268,17 +279,10 @@ class Vectors:
 
     # ------------------------------------------------------------ searches
 
-    async def search_memories(
-        self, vector: Vector, text: str, filter: MemoryFilter, limit: int
-    ) -> tuple[list[Hit], list[Hit]]:
-        """By meaning and by words, at the same time."""
-        (dense,), (words,) = await self.search_memories_for([vector], [text], filter, limit)
-        return dense, words
-
     async def search_memories_for(
         self, vectors: Sequence[Vector], texts: Sequence[str], filter: MemoryFilter, limit: int
     ) -> tuple[list[list[Hit]], list[list[Hit]]]:
-        """Several questions in two calls. A word that stands n times in a text counts n times."""
+        """By meaning and by words, several questions in two calls. A word that stands n times in a text counts n times."""
         expression = self._memory_expression(filter)
         dense, words = await asyncio.gather(
             self._searches(MEMORIES, "dense_vector", vectors, expression, limit),

@@ -11,6 +11,7 @@ from functools import lru_cache
 import Stemmer
 
 LEAD_WORDS = 12
+LONGEST_WORD = 64  # a longer one is none
 CACHED_WORDS = 2_000_000  # words in all the sets that are kept, some 200 MB at most
 
 _TOKEN = re.compile(r"[^\W_]+")
@@ -56,6 +57,12 @@ def words_of(text: str) -> Words:
                 names.setdefault(found, lower)
     first = [found for word in lead if (found := stem(word.lower())) is not None][:LEAD_WORDS]
     return Words(all=frozenset(stems), lead=frozenset(first), names=tuple(names.items()))
+
+
+def plain_words(text: str) -> list[str]:
+    """The words of a text as they stand in it, in lower case, without stop words and without what is too long for one."""
+    words = _TOKEN.findall(text.lower())
+    return [word for word in words if len(word) <= LONGEST_WORD and stem(word) is not None]
 
 
 def spellings(text: str) -> dict[str, str]:

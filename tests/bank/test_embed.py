@@ -1,11 +1,13 @@
 """The embedders: the default model itself, word vectors, and OpenAI's API as a small local server speaks it."""
 
+import asyncio
 import contextlib
 import json
 import logging
 import shutil
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -384,7 +386,7 @@ def test_without_a_key_and_an_endpoint_it_does_not_start() -> None:
 async def test_a_write_is_acknowledged_while_the_endpoint_is_away(
     settings: Settings, endpoint: Endpoint, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """No embeddings: `remember` answers all the same and the memory can be read; it is pending, and becomes searchable
+    """No embeddings: `remember` answers all the same and the memory can be read and found by its words; it is pending, and becomes searchable
     when the endpoint is back, without a restart. The key is in no answer and in no log."""
     caplog.set_level(logging.DEBUG, "cairn")
     endpoint.stop()
@@ -406,6 +408,10 @@ async def test_a_write_is_acknowledged_while_the_endpoint_is_away(
         index = next(store for store in read["status"]["stores"] if store["name"] == "index")
         assert "embeddings endpoint" in index["detail"]
         assert KEY not in json.dumps(read)
+        asked = '{ recall(input: {query: "Did the warehouse burn?"}) { degraded memories { why memory { id } } } }'
+        recalled = (await cairn.ask(asked))["recall"]
+        assert "embedder is away" in recalled["degraded"]
+        assert [one["memory"]["id"] for one in recalled["memories"]] == ["E1"]
 
         endpoint.start()
         report = await cairn.settled()
@@ -413,6 +419,10 @@ async def test_a_write_is_acknowledged_while_the_endpoint_is_away(
         search = '{ searchMemories(query: "warehouse 1") { memory { id } } }'
         found = await cairn.ask(search)
         assert [row["memory"]["id"] for row in found["searchMemories"]] == ["E1"]
+        started = time.monotonic()
+        while (await cairn.ask(asked))["recall"]["degraded"]:  # the embedder is asked again by itself
+            assert time.monotonic() - started < 20
+            await asyncio.sleep(0.2)
         up = await cairn.ask("{ status { pending stores { up } } }")
         assert up["status"] == {"pending": 0, "stores": [{"up": True}, {"up": True}]}
     assert KEY not in caplog.text

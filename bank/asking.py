@@ -1,0 +1,124 @@
+"""Where candidates come from: Milvus, by meaning and by words. While Milvus or the embedder is away it is Neo4j's
+full-text index, by words alone, which also knows what could not be indexed yet; and the answer says so."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from bank.embed import Embedder
+from bank.model import LessonQuery, team_of
+from bank.sync import Sync
+from bank.vectors import Hit, IndexAway, Vectors
+from bank.words import plain_words
+from graph.errors import Unavailable
+from graph.model import MemoryFilter
+from graph.session import Graph
+
+MOST_WORDS = 128  # of a question, in a query to Neo4j's full-text index
+INDEX_AWAY = "Milvus is away: this was found by words and along edges, not by meaning."
+EMBEDDER_AWAY = "The embedder is away: this was found by words and along edges, not by meaning."
+
+Vector = npt.NDArray[np.float32]
+
+
+class Asking:
+    """One question on its way through the stores. What does not answer is noticed once and not waited for again."""
+
+    def __init__(self, text: str, graph: Graph, vectors: Vectors, embedder: Embedder, sync: Sync) -> None:
+        self.text = text
+        self.vector: Vector | None = None
+        self.degraded: str | None = None  # what was missing, as a sentence
+        self._graph = graph
+        self._vectors = vectors
+        self._embedder = embedder
+        self._sync = sync
+
+    @property
+    def words_share(self) -> float:
+        """How much words count beside meaning: half, or all where there is nothing else."""
+        return 0.5 if self.degraded is None else 1.0
+
+    async def begin(self) -> None:
+        if self._sync.index_away is not None:
+            self.degraded = INDEX_AWAY
+            return
+        try:
+            self.vector = await self._embedder.query(self.text)
+        except Unavailable:
+            self.degraded = EMBEDDER_AWAY
+
+    def _lost(self, error: IndexAway) -> None:
+        self.degraded = INDEX_AWAY
+        self._sync.met_away(error)
+
+    # ------------------------------------------------------------ memories
+
+    async def search_memories(self, filter: MemoryFilter, limit: int) -> tuple[list[Hit], list[Hit]]:
+        """By meaning and by words."""
+        own = [] if self.vector is None else [self.vector]
+        (dense,), (words,) = await self.search_memories_for(own, [self.text], filter, limit)
+        return dense, words
+
+    async def search_memories_for(
+        self, vectors: Sequence[Vector], texts: Sequence[str], filter: MemoryFilter, limit: int
+    ) -> tuple[list[list[Hit]], list[list[Hit]]]:
+        """Several questions at once. A word that stands n times in a text counts n times."""
+        if self.degraded is None:
+            try:
+                return await self._vectors.search_memories_for(vectors, texts, filter, limit)
+            except IndexAway as error:
+                self._lost(error)
+        nothing: list[list[Hit]] = [[] for _ in texts]
+        questions = [lucene(text) for text in texts]
+        if not all(questions):
+            return nothing, nothing
+        rows = await self._graph.read("memories_by_words", questions=questions, limit=limit, **filter.parameters())
+        return nothing, [[Hit(*hit) for hit in row["hits"]] for row in rows]
+
+    async def memory_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
+        if self.degraded is None:
+            try:
+                return await self._vectors.memory_vectors(ids)
+            except IndexAway as error:
+                self._lost(error)
+        return {}
+
+    # ------------------------------------------------------------ lessons
+
+    async def search_lessons(self, query: LessonQuery, limit: int) -> tuple[list[Hit], list[Hit], list[Hit]]:
+        """By the meaning of the lesson, by the meaning of its context, and by words."""
+        if self.degraded is None and self.vector is not None:
+            try:
+                return await self._vectors.search_lessons(self.vector, query, limit)
+            except IndexAway as error:
+                self._lost(error)
+        if not (question := lucene(query.query)):
+            return [], [], []
+        rows = await self._graph.read(
+            "lessons_by_words",
+            question=question,
+            limit=limit,
+            tags=list(query.tags),
+            outcome=query.outcome,
+            scope=query.scope,
+            namespace=query.namespace,
+            team=None if query.namespace is None else team_of(query.namespace),
+        )
+        return [], [], [Hit(row["rb_id"], row["revision"], row["score"]) for row in rows]
+
+    async def lesson_vectors(self, rb_ids: Sequence[int]) -> dict[int, Vector]:
+        if self.degraded is None:
+            try:
+                return await self._vectors.lesson_vectors(rb_ids)
+            except IndexAway as error:
+                self._lost(error)
+        return {}
+
+
+def lucene(text: str) -> str:
+    """A text as a query to Neo4j's full-text index: its words, each as heavy as it stands often. Words are letters and
+    digits in lower case, and nothing of them is syntax there."""
+    counted = Counter(plain_words(text))
+    return " ".join(f"{word}^{times}" for word, times in list(counted.items())[:MOST_WORDS])
