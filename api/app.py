@@ -16,6 +16,7 @@ from bank.distil import Distiller, RulesDistiller
 from bank.embed import Embedder, Model, OnnxModel, WordLlamaModel, default_onnx_folder
 from bank.harvest import Harvest
 from bank.learn import RULES, Learning
+from bank.lesson_links import LessonLinks
 from bank.queue import Workers
 from bank.recall import Recall
 from bank.search import Search
@@ -120,6 +121,7 @@ async def running(
             sync=sync,
             bank=Bank(the_graph, sync, learning),
             signals=signals,
+            links=LessonLinks(the_graph),
             search=search,
             recall=Recall(the_graph, sync, search),
             sessions=Sessions(the_graph, sync, workers.wake),

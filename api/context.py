@@ -6,6 +6,7 @@ from api.loaders import Budget, Loaders
 from api.settings import Settings
 from bank.bank import Bank
 from bank.embed import Embedder
+from bank.lesson_links import LessonLinks
 from bank.recall import Recall
 from bank.search import Search
 from bank.sessions import Sessions
@@ -25,6 +26,7 @@ class Cairn:
     embedder: Embedder
     sync: Sync
     bank: Bank
+    links: LessonLinks
     search: Search
     recall: Recall
     signals: Signals
@@ -36,7 +38,7 @@ class Context:
         self.cairn = cairn
         self.budget = Budget()
         self.degraded: str | None = None
-        self.loaders = Loaders(cairn.bank.memories, cairn.bank.lessons, cairn.signals)
+        self.loaders = Loaders(cairn.bank.memories, cairn.bank.lessons, cairn.signals, cairn.links)
 
     def note(self, degraded: str | None) -> None:
         """What an answer had to do without; it stands in the response's extensions."""

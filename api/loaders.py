@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from strawberry.dataloader import DataLoader
 
+from bank.lesson_links import LessonLinks
 from bank.lessons import Lessons
 from bank.signals import Signals
 from graph.errors import LimitExceeded
@@ -45,12 +46,14 @@ class SignalsWanted(NamedTuple):
 class Loaders:
     """The values are the model's; the GraphQL types read their attributes, hence Any."""
 
-    def __init__(self, memories: Memories, lessons: Lessons, signals: Signals) -> None:
+    def __init__(self, memories: Memories, lessons: Lessons, signals: Signals, links: LessonLinks) -> None:
         self._memories = memories
         self._lessons = lessons
         self._signals = signals
+        self._links = links
         self.memories: DataLoader[str, Any] = DataLoader(self._load_memories, max_batch_size=2_000)
         self.lessons: DataLoader[int, Any] = DataLoader(self._load_lessons, max_batch_size=2_000)
+        self.lesson_links: DataLoader[int, Any] = DataLoader(self._load_links, max_batch_size=2_000)
         self.edges: DataLoader[EdgesWanted, Any] = DataLoader(self._load_edges, max_batch_size=2_000)
         self.signals: DataLoader[SignalsWanted, Any] = DataLoader(self._load_signals, max_batch_size=2_000)
         self.histories: DataLoader[int, Any] = DataLoader(self._load_histories, max_batch_size=100)
@@ -62,6 +65,10 @@ class Loaders:
     async def _load_lessons(self, ids: list[int]) -> list[Any]:
         found = await self._lessons.by_id(ids)
         return [found.get(one) for one in ids]
+
+    async def _load_links(self, ids: list[int]) -> list[Any]:
+        found = await self._links.of(ids)
+        return [found.get(one, []) for one in ids]
 
     async def _load_edges(self, wanted: list[EdgesWanted]) -> list[Any]:
         """Usually all ask for the same kind of page, and one query serves them."""

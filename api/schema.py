@@ -32,7 +32,7 @@ from api.limits import MOST_TOKENS, DepthRule
 from api.loaders import RECORDS
 from api.status import status_of
 from bank.lessons import check_namespace, parse_rb_id
-from bank.model import LessonQuery, Outcome, Scope, SignalKind
+from bank.model import LessonQuery, LinkType, Outcome, Scope, SignalKind
 from bank.paths import told_paths
 from bank.provenance import provenance
 from graph.checks import Checks
@@ -56,6 +56,13 @@ def checked_rb_id(value: str) -> int:
     rb_id = parse_rb_id(checks, "rbId", value)
     checks.done()
     return rb_id
+
+
+def checked_pair(source: str, target: str) -> tuple[int, int]:
+    checks = Checks()
+    pair = parse_rb_id(checks, "source", source), parse_rb_id(checks, "target", target)
+    checks.done()
+    return pair
 
 
 @strawberry.type
@@ -340,6 +347,29 @@ class Mutation:
     )
     async def delete_session(self, info: t.Asked, id: strawberry.ID) -> t.DeleteSessionPayload:
         return await info.context.cairn.sessions.delete(checked_id("id", id))  # type: ignore[return-value]
+
+    @strawberry.mutation(
+        description="Links two lessons, or changes the link of this type that is there. CONFLICTS and ALTERNATIVE are one "
+        "link whichever way they are given."
+    )
+    async def connect_lessons(
+        self,
+        info: t.Asked,
+        source: strawberry.ID,
+        target: strawberry.ID,
+        type: LinkType,
+        strength: float = 0.5,
+        evidence: str | None = None,
+    ) -> t.LessonLink:
+        pair = checked_pair(source, target)
+        return await info.context.cairn.links.connect(*pair, type, strength, evidence)  # type: ignore[return-value]
+
+    @strawberry.mutation
+    async def disconnect_lessons(
+        self, info: t.Asked, source: strawberry.ID, target: strawberry.ID, type: LinkType
+    ) -> t.DeletePayload:
+        pair = checked_pair(source, target)
+        return await info.context.cairn.links.disconnect(*pair, type)  # type: ignore[return-value]
 
     @strawberry.mutation(
         description="Mends every disagreement of the two stores. dryRun: only counts them, as `integrity` does."

@@ -9,10 +9,11 @@ from typing import Any
 import strawberry
 from strawberry.types import Info
 
+import bank.model
 import graph.model
 from api.context import Context
 from api.loaders import EdgesWanted, SignalsWanted
-from bank.model import LessonStatus, Outcome, Scope, SignalKind
+from bank.model import LessonStatus, LinkType, Outcome, Scope, SignalKind
 from bank.sessions import SessionState
 from graph.checks import Checks
 from graph.model import Direction, EdgeBand, MemoryType
@@ -33,6 +34,7 @@ strawberry.enum(
     SignalKind, description="What was said of a lesson: by feedback, by an outcome, by what became of it later."
 )
 strawberry.enum(SessionState)
+strawberry.enum(LinkType)
 
 Asked = Info[Context, None]
 MOST_PER_PAGE = 500
@@ -316,6 +318,35 @@ class Lesson:
         points = await info.context.loaders.histories.load(int(self.rb_id))
         return list(points[-last:])
 
+    @strawberry.field(description="To other lessons and from them, the strongest first.")
+    async def links(self, info: Asked) -> list["LessonLink"]:
+        found = await info.context.loaders.lesson_links.load(int(self.rb_id))
+        info.context.budget.spend(len(found))
+        return found  # type: ignore[no-any-return]
+
+
+@strawberry.type(description="CONFLICTS and ALTERNATIVE say the same of both lessons.")
+class LessonLink:
+    type: LinkType
+    strength: float = strawberry.field(description="0 to 1.")
+    evidence: str | None
+    created_time: datetime
+
+    @strawberry.field
+    async def source(self, info: Asked) -> Lesson:
+        return await _end(info, self, "source")
+
+    @strawberry.field
+    async def target(self, info: Asked) -> Lesson:
+        return await _end(info, self, "target")
+
+
+async def _end(info: Asked, link: Any, end: str) -> Lesson:
+    """The model's link has the ids where the GraphQL type has the lessons."""
+    assert isinstance(link, bank.model.LessonLink)
+    info.context.budget.spend(1)
+    return await info.context.loaders.lessons.load(getattr(link, end))  # type: ignore[no-any-return]
+
 
 @strawberry.type(
     description="The first step, the seed, has no edge. `forward` is false where the edge was walked against its direction."
@@ -354,6 +385,15 @@ class RecalledLesson:
     recency: float
     diversity: float
     via: list[strawberry.ID]
+    required_by: list[strawberry.ID] = strawberry.field(
+        description="The lessons in this answer that require it; it may have come along for their sake."
+    )
+    conflicts_with: list[strawberry.ID] = strawberry.field(
+        description="The lessons in this answer that it contradicts."
+    )
+    alternatives: list[strawberry.ID] = strawberry.field(
+        description="Lessons that were left out, because this one is an alternative to them and better."
+    )
 
 
 @strawberry.type

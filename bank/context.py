@@ -66,7 +66,18 @@ def quoted(text: str) -> str:
 def _lesson_line(found: FoundLesson) -> str:
     lesson = found.lesson
     word = "avoid" if lesson.outcome == Outcome.FAILURE else "prefer"
-    return f"- {word}: {quoted(lesson.key_lesson)} when: {quoted(lesson.context_to_prefer)} (lesson {lesson.rb_id})"
+    said = "".join(
+        f"; {words} lesson {', '.join(map(str, others))}"
+        for words, others in (
+            ("needed by", found.required_by),
+            ("CONTRADICTS", found.conflicts_with),
+            ("rather than", found.alternatives),
+        )
+        if others
+    )
+    return (
+        f"- {word}: {quoted(lesson.key_lesson)} when: {quoted(lesson.context_to_prefer)} (lesson {lesson.rb_id}{said})"
+    )
 
 
 def _memory_lines(found: FoundMemory) -> Iterable[str]:

@@ -38,6 +38,21 @@ class SignalKind(StrEnum):
 BY_HAND = "hand"  # who learnt a lesson, where no distiller did
 
 
+class LinkType(StrEnum):
+    """How one lesson bears on another."""
+
+    CAUSES = "CAUSES"
+    REQUIRES = "REQUIRES"
+    CONFLICTS = "CONFLICTS"
+    ENHANCES = "ENHANCES"
+    ALTERNATIVE = "ALTERNATIVE"
+
+    @property
+    def both_ways(self) -> bool:
+        """Whether it says the same of both lessons, so that it is one link whichever way it is given."""
+        return self in (LinkType.CONFLICTS, LinkType.ALTERNATIVE)
+
+
 def team_of(namespace: str) -> str:
     """`team/project`; a name without a slash is a team of its own."""
     return namespace.split("/", 1)[0]
@@ -106,6 +121,20 @@ class Standing(Value):
     created_at: datetime
     updated_at: datetime
     last_used_at: datetime | None
+
+
+class LessonLink(Value):
+    """One lesson bears on another, and why it is thought so."""
+
+    source: int
+    target: int
+    type: str
+    strength: float
+    evidence: str | None = None
+    created_time: datetime
+
+    def other(self, rb_id: int) -> int:
+        return self.target if rb_id == self.source else self.source
 
 
 class LessonDraft(Value):
@@ -197,7 +226,8 @@ class FoundMemory(Value):
 
 
 class FoundLesson(Value):
-    """A lesson that a search found, with the four factors that its score is made of."""
+    """A lesson that a search found, with the four factors that its score is made of, and what its links say of the
+    others in the answer. `alternatives`: those that were left out in its favour."""
 
     lesson: Lesson
     score: float
@@ -206,6 +236,9 @@ class FoundLesson(Value):
     recency: float
     diversity: float
     via: tuple[str, ...] = ()
+    required_by: tuple[int, ...] = ()
+    conflicts_with: tuple[int, ...] = ()
+    alternatives: tuple[int, ...] = ()
 
 
 class RecallQuery(Value):

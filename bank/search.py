@@ -1,5 +1,6 @@
 """Search by meaning and by words: Milvus finds, the graph verifies, nothing else is shown."""
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +12,17 @@ import numpy as np
 from bank import fuse
 from bank.asking import Asking
 from bank.embed import Embedder
+from bank.lesson_links import (
+    MOST_STEPS,
+    LessonLinks,
+    Links,
+    alternatives_of,
+    each_behind_its_reason,
+    known_then,
+    required,
+    with_word,
+    without_second_places,
+)
 from bank.lessons import Lessons
 from bank.model import FoundLesson, FoundMemory, LessonQuery, LessonStatus, Scope, Standing, team_of
 from bank.sync import Sync
@@ -33,6 +45,7 @@ class Search:
         self._sync = sync
         self._memories = Memories(graph)
         self._lessons = Lessons(graph)
+        self._links = LessonLinks(graph)
 
     async def asking(self, text: str) -> Asking:
         """A question on its way; afterwards it says what its answer had to do without."""
@@ -113,8 +126,17 @@ class Search:
     ) -> list[FoundLesson]:
         """The best by four factors. `via`: the memories that led to a lesson."""
         ranked = rank_lessons(standings, semantic, query.namespace, datetime.now(UTC))[: max(RANKED, 4 * query.limit)]
-        vectors = await asking.lesson_vectors([one.standing.rb_id for one in ranked])
-        chosen = choose_diverse(ranked, vectors, query.limit)
+        ids = [one.standing.rb_id for one in ranked]
+        vectors, own = await asyncio.gather(asking.lesson_vectors(ids), self._links.of(ids))
+        links = known_then(own, query.as_of)
+        kept, left_out = without_second_places(ids, links)
+        chosen = choose_diverse([one for one in ranked if one.standing.rb_id in kept], vectors, query.limit)
+        found = await self._found(chosen, via)
+        return await self._with_linked(found, links, left_out, semantic, query)
+
+    async def _found(
+        self, chosen: Sequence[tuple["Ranked", float]], via: Mapping[int, Sequence[str]] = MappingProxyType({})
+    ) -> list[FoundLesson]:
         lessons = await self._lessons.by_id(one.standing.rb_id for one, _ in chosen)
         return [
             FoundLesson(
@@ -129,6 +151,40 @@ class Search:
             for one, diversity in chosen
             if one.standing.rb_id in lessons  # not deleted between the two questions
         ]
+
+    async def _with_linked(
+        self,
+        found: list[FoundLesson],
+        links: Links,
+        left_out: dict[int, list[int]],
+        semantic: Mapping[int, float],
+        query: LessonQuery,
+    ) -> list[FoundLesson]:
+        """Brings along what the lessons require, at most as many again, and says what their links say of each other."""
+        brought: dict[int, FoundLesson] = {}
+        last = [one.lesson.rb_id for one in found]
+        offered = set(last)
+        for _ in range(MOST_STEPS):
+            wanted = [rb_id for rb_id in required(last, links) if rb_id not in offered]
+            known = await self.offered_lessons(wanted, query)
+            room = query.limit - len(brought)
+            standings = {rb_id: known[rb_id] for rb_id in [one for one in wanted if one in known][:room]}
+            if not standings:
+                break
+            links = {**links, **known_then(await self._links.of(standings), query.as_of)}
+            last = []
+            for rb_id in standings:
+                if other := alternatives_of(rb_id, links, offered):
+                    left_out.setdefault(other[0], []).append(rb_id)
+                else:
+                    last.append(rb_id)
+            fits = {rb_id: semantic.get(rb_id, 0.0) for rb_id in last}
+            ranked = rank_lessons(standings, fits, query.namespace, datetime.now(UTC))
+            # It was not chosen for being different, so that factor gives it nothing.
+            along = [one for one in await self._found([(one, 0.0) for one in ranked]) if has_all(one, query.tags)]
+            brought |= {one.lesson.rb_id: one for one in along}
+            offered = offered | brought.keys()
+        return with_word(each_behind_its_reason(found, brought, links), links, left_out)
 
     async def offered_lessons(self, ids: Collection[int], query: LessonQuery) -> dict[int, Standing]:
         """Those of these lessons that may be an answer, however they were come by."""
@@ -173,6 +229,10 @@ def may_be_offered(lesson: Standing, query: LessonQuery) -> bool:
             or (lesson.scope == Scope.TEAM and team_of(lesson.namespace) == team_of(namespace))
         )
     )
+
+
+def has_all(found: FoundLesson, tags: Sequence[str]) -> bool:
+    return set(tags) <= set(found.lesson.tags)
 
 
 def found_by(vector_score: float | None, bm25_score: float | None) -> str:

@@ -8,7 +8,6 @@ from tests.service import Service
 
 # What later work brings: not served yet, and not stubbed.
 TO_COME = (
-    "LinkType", "LessonLink", "Lesson.links", "Mutation.connectLessons", "Mutation.disconnectLessons",
     "Mutation.promoteLesson",
 )  # fmt: skip
 
