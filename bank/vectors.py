@@ -5,7 +5,6 @@ import contextlib
 import importlib.metadata
 import json
 import logging
-import warnings
 from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from pymilvus import AsyncMilvusClient, DataType, Function, FunctionType, MilvusException
 
+from bank.lite import MilvusLite
 from bank.model import Lesson, LessonQuery, LessonStatus, Scope, team_of
 from graph.errors import SetupError, Unavailable
 from graph.model import Event, Memory, MemoryFilter, embedding_id
@@ -65,6 +65,7 @@ class Vectors:
         self._open_client: AsyncMilvusClient | None = None
         self._found_empty: set[str] = set()  # collections that had no rows when they were searched last
         self.local = "://" not in uri
+        self._lite = MilvusLite(Path(uri)) if self.local else None
         self.engine = "Milvus Lite" if self.local else "Milvus"
 
     # ------------------------------------------------------------ the connection
@@ -78,12 +79,10 @@ class Vectors:
     async def connect(self) -> None:
         """Connects, anew if it was connected before: a client that lost its server may take minutes to look again."""
         await self.close()
-        if self.local:
-            Path(self._uri).parent.mkdir(parents=True, exist_ok=True)
-            await asyncio.to_thread(_start_lite, self._uri)
+        address = await asyncio.to_thread(self._lite.start) if self._lite else self._uri
         try:
             client = AsyncMilvusClient(
-                uri=self._uri,
+                uri=address,
                 token=self._token,
                 db_name="" if self.local else self._database,
                 timeout=SECONDS,
@@ -108,8 +107,8 @@ class Vectors:
             client, self._open_client = self._open_client, None
             with contextlib.suppress(MilvusException, grpc.RpcError, TimeoutError, OSError):
                 await asyncio.wait_for(client.close(), SECONDS)
-        if self.local:
-            await asyncio.to_thread(_stop_lite, self._uri)
+        if self._lite:
+            await asyncio.to_thread(self._lite.stop)
 
     async def check(self) -> str | None:
         """None when Milvus answers, otherwise why not."""
@@ -129,10 +128,9 @@ class Vectors:
 
     async def open(self) -> None:
         """Makes the collections that are missing; refuses those that another embedder has filled."""
-        for name in KEYS:
-            if not await self._call(self._client.has_collection(name, timeout=SECONDS)):
-                await self._create(name)
-                continue
+        missing = await self.missing_collections()
+        await asyncio.gather(*(self._create(name) for name in missing))
+        for name in (name for name in KEYS if name not in missing):
             described = await self._call(self._client.describe_collection(name, timeout=SECONDS))
             stored = _embedder_of(described.get("description", ""))
             if stored != (self._embedder, self._dimensions):
@@ -148,7 +146,7 @@ class Vectors:
         for name in KEYS:
             if await self._call(self._client.has_collection(name, timeout=SECONDS)):
                 await self._call(self._client.drop_collection(name, timeout=60), 60)
-            await self._create(name)
+        await asyncio.gather(*(self._create(name) for name in KEYS))
 
     async def missing_collections(self) -> list[str]:
         return [name for name in KEYS if not await self._call(self._client.has_collection(name, timeout=SECONDS))]
@@ -200,16 +198,19 @@ class Vectors:
                 output_field_names=[sparse],
             )
         )
-        indexes = self._client.prepare_index_params()
-        for field in dense:
-            indexes.add_index(field, index_type="AUTOINDEX", metric_type="COSINE")
-        indexes.add_index(sparse, index_type="SPARSE_INVERTED_INDEX", metric_type="BM25")
         await self._call(
-            self._client.create_collection(
-                name, schema=schema, index_params=indexes, consistency_level="Strong", timeout=60
-            ),
-            60,
+            self._client.create_collection(name, schema=schema, consistency_level="Strong", timeout=60), 60
         )
+        # All at once: pymilvus waits half a second for each.
+        indexes = [self._index(name, field, "AUTOINDEX", "COSINE") for field in dense]
+        indexes.append(self._index(name, sparse, "SPARSE_INVERTED_INDEX", "BM25"))
+        await asyncio.gather(*indexes)
+        await self._call(self._client.load_collection(name, timeout=60), 60)
+
+    async def _index(self, name: str, field: str, kind: str, metric: str) -> None:
+        index = self._client.prepare_index_params()
+        index.add_index(field, index_type=kind, metric_type=metric)
+        await self._call(self._client.create_index(name, index, timeout=60), 60)
 
     # ------------------------------------------------------------ rows
 
@@ -408,26 +409,6 @@ class Vectors:
             team = f"(scope == {_literal(Scope.TEAM.value)} and team == {_literal(team_of(query.namespace))})"
             parts.append(f"({own} or {team} or scope == {_literal(Scope.ORG.value)})")
         return " and ".join(parts)
-
-
-def _start_lite(path: str) -> None:
-    """Starts Milvus Lite on a file. Its process ends with ours, also when ours is killed: it watches our lock."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it imports pkg_resources, which says that it is old
-        from milvus_lite.server_manager import server_manager_instance
-    try:
-        started = server_manager_instance.start_and_get_uri(path)
-    except (RuntimeError, OSError) as error:
-        raise Unavailable(f"Milvus Lite does not start on {path}: {error}") from error
-    if started is None:
-        raise Unavailable(f"Milvus Lite does not start on {path}: is another process using the file?")
-
-
-def _stop_lite(path: str) -> None:
-    from milvus_lite.server_manager import server_manager_instance
-
-    if str(Path(path).absolute().resolve()) in server_manager_instance._servers:
-        server_manager_instance.release_server(path)
 
 
 # ---------------------------------------------------------------- rows from records

@@ -3,14 +3,12 @@
 It stands in for Milvus standalone, which cannot be had without a container engine. pymilvus speaks to it as to any server.
 """
 
-import os
 import signal
 import subprocess
 import time
 from pathlib import Path
 
-from milvus_lite.server import Server
-
+from bank.lite import spawn
 from tests.ports import free_port, listens
 
 
@@ -25,9 +23,7 @@ class MilvusServer:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        server = Server(str(self._file), f"127.0.0.1:{self.port}")
-        environment = {**os.environ, "LD_LIBRARY_PATH": str(Path(server.milvus_bin).parent)}
-        self._process = subprocess.Popen([str(part) for part in server.args], env=environment)
+        self._process = spawn(self._file, f"127.0.0.1:{self.port}")
         deadline = time.monotonic() + 20
         while not listens(self.port):
             assert time.monotonic() < deadline, "the Milvus server does not listen"
