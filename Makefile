@@ -30,7 +30,7 @@ test: $(READY) ## format, lint, types, layers and the tests, on real stores
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@$(BIN)/python -m api setup
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 bench: $(READY) ## measure the service beside its bare stores
 	@$(BIN)/python -m api setup

@@ -53,6 +53,7 @@ class ServerSettings:
     http_port: int
     heap: str = "1g"
     archive_classes: bool = True  # see graph/warmstart.py
+    more_configuration: str = ""  # further lines of neo4j.conf
 
     @property
     def bolt_uri(self) -> str:
@@ -134,6 +135,7 @@ class Neo4jServer:
         configuration.mkdir(exist_ok=True)
         (configuration / "neo4j.conf").write_text(
             _CONFIGURATION.format(bolt_port=settings.bolt_port, http_port=settings.http_port)
+            + settings.more_configuration
         )
         opens = ("java.nio", "java.io", "sun.nio.ch", "java.util.concurrent")
         command = [

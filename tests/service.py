@@ -50,12 +50,12 @@ class Service:
         report: dict[str, Any] = data["integrity"]
         return report
 
-    async def settled(self, seconds: float = 20) -> dict[str, Any]:
+    async def settled(self, seconds: float = 60) -> dict[str, Any]:
         """The integrity report once nothing is pending."""
-        for _ in range(int(seconds * 10)):
+        for _ in range(int(seconds * 20)):
             if (await self.ask("{ status { pending } }"))["status"]["pending"] == 0:
                 break
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.05)
         return await self.integrity()
 
 

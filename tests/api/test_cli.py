@@ -217,7 +217,7 @@ def test_sigterm_stops_everything(first: Command, environment: dict[str, str]) -
     assert len(children) >= 2
     assert first.end(signal.SIGTERM) == 0
     assert first.printed.rstrip().endswith("Stopped.")
-    assert psutil.wait_procs(children, timeout=1)[1] == []
+    assert psutil.wait_procs(children, timeout=10)[1] == []
     assert processes_on(environment) == []
 
 
@@ -253,7 +253,7 @@ def test_a_start_after_kill_9_copes_with_what_was_left(
     assert is_there(third)
     children = third.children()
     assert third.end(signal.SIGINT) == 0
-    assert psutil.wait_procs(children, timeout=1)[1] == []
+    assert psutil.wait_procs(children, timeout=10)[1] == []
     assert processes_on(environment) == []
 
 
@@ -265,7 +265,7 @@ def test_sigterm_while_it_starts_leaves_nothing(start: Start, environment: dict[
     assert command.end(signal.SIGTERM) == 0
     assert "Cairn is up" not in command.printed
     assert "Traceback" not in command.printed
-    assert psutil.wait_procs(children, timeout=1)[1] == []
+    assert psutil.wait_procs(children, timeout=10)[1] == []
     assert processes_on(environment) == []
 
 

@@ -120,7 +120,7 @@ async def trial(
     async with running(settings) as cairn:
         left = None
         if number:
-            for _ in range(200):
+            for _ in range(1200):
                 if await cairn.sync.pending() == 0:
                     break
                 await asyncio.sleep(0.05)

@@ -125,7 +125,7 @@ async def _answers_from_words_and_graph(cairn: Service, name: str) -> None:
 
 
 async def _all_is_well(cairn: Service, name: str) -> None:
-    await _until_found(cairn, f"{name} happened", {f"{name}-0", f"{name}-2"}, 30)
+    await _until_found(cairn, f"{name} happened", {f"{name}-0", f"{name}-2"}, 90)
     report = await cairn.settled()
     assert report["ok"], report
     assert f"{name}-1" in await _found(cairn, "changed meanwhile")
@@ -180,7 +180,7 @@ async def test_milvus_lite_is_started_again(cairn: Service, settings: Settings) 
     (lite,) = [p for p in psutil.Process().children() if str(settings.data) in " ".join(p.cmdline())]
     os.kill(lite.pid, signal.SIGKILL)
     await cairn.remember(memories=[{"event": {"id": "DURING", "text": "While the index was dead."}}])
-    await _until_found(cairn, "while the index was dead", {"DURING", "BEFORE"}, 30)
+    await _until_found(cairn, "while the index was dead", {"DURING", "BEFORE"}, 90)
     assert (await cairn.settled())["ok"]
 
 
