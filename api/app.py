@@ -17,8 +17,11 @@ from bank.embed import Embedder, Model, OnnxModel, WordLlamaModel, default_onnx_
 from bank.harvest import Harvest
 from bank.learn import RULES, Learning
 from bank.lesson_links import LessonLinks
+from bank.offers import Offers
+from bank.prune import Prune
 from bank.queue import Workers
 from bank.recall import Recall
+from bank.scopes import Scopes
 from bank.search import Search
 from bank.sessions import Sessions
 from bank.signals import Signals
@@ -89,7 +92,9 @@ async def running(
         stack.push_async_callback(the_graph.close)
         await apply_schema(the_graph)
         learning = Learning(RULES[settings.confidence_rule], settings.most_from_one_source)
-        signals = Signals(the_graph, learning)
+        offers = Offers(the_graph, settings.withhold_share)
+        stack.push_async_callback(offers.stop)
+        signals = Signals(the_graph, learning, offers)
         await signals.settle_rule(say)
         embedder = Embedder(
             await loading, query_seconds=REMOTE_QUERY_SECONDS if settings.embedder == "openai" else None
@@ -107,7 +112,7 @@ async def running(
         sync = Sync(the_graph, vectors, embedder, alone=vectors.local)
         await sync.open(check_index)
         stack.push_async_callback(sync.stop)
-        search = Search(the_graph, vectors, embedder, sync)
+        search = Search(the_graph, vectors, embedder, sync, offers)
         harvest = Harvest(the_graph, sync, vectors, embedder, learning)
         workers = Workers(the_graph, search, harvest, load_distiller(settings), settings.workers, settings.worker_lease)
         if check_index:
@@ -122,8 +127,11 @@ async def running(
             bank=Bank(the_graph, sync, learning),
             signals=signals,
             links=LessonLinks(the_graph),
+            offers=offers,
+            prune=Prune(the_graph, sync, learning),
+            scopes=Scopes(the_graph, sync),
             search=search,
-            recall=Recall(the_graph, sync, search),
+            recall=Recall(the_graph, sync, search, offers),
             sessions=Sessions(the_graph, sync, workers.wake),
         )
 

@@ -7,7 +7,10 @@ from api.settings import Settings
 from bank.bank import Bank
 from bank.embed import Embedder
 from bank.lesson_links import LessonLinks
+from bank.offers import Offers
+from bank.prune import Prune
 from bank.recall import Recall
+from bank.scopes import Scopes
 from bank.search import Search
 from bank.sessions import Sessions
 from bank.signals import Signals
@@ -30,6 +33,9 @@ class Cairn:
     search: Search
     recall: Recall
     signals: Signals
+    offers: Offers
+    prune: Prune
+    scopes: Scopes
     sessions: Sessions
 
 

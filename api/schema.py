@@ -31,6 +31,7 @@ from api.inputs import (
 from api.limits import MOST_TOKENS, DepthRule
 from api.loaders import RECORDS
 from api.status import status_of
+from bank.learn import PRUNED_BELOW
 from bank.lessons import check_namespace, parse_rb_id
 from bank.model import LessonQuery, LinkType, Outcome, Scope, SignalKind
 from bank.paths import told_paths
@@ -210,6 +211,12 @@ class Query:
         info.context.budget.spend(sum(len(trace.path.steps) for trace in found.traces))
         return found  # type: ignore[return-value]
 
+    @strawberry.field(description="Lessons that proved themselves in more namespaces than they are for.")
+    async def promotion_suggestions(self, info: t.Asked, first: int = 20) -> list[t.PromotionSuggestion]:
+        t.page_arguments(first)
+        info.context.budget.spend(first)
+        return await info.context.cairn.scopes.suggestions(first)  # type: ignore[return-value]
+
     @strawberry.field(
         description="How the two stores disagree, counted online. Reads everything: not for every minute."
     )
@@ -299,7 +306,8 @@ class Mutation:
 
     @strawberry.mutation(
         description="Work that used these lessons succeeded or failed: all of them are told, or none. "
-        f"The answer is in the order of rbIds. {SOURCE} {WHERE}"
+        f"The answer is in the order of rbIds. {SOURCE} {WHERE} `recallId`: the recall that offered them; its other "
+        "lessons were not used, then. What is told first of a recall counts for `uplift`."
     )
     async def record_outcome(
         self,
@@ -309,11 +317,12 @@ class Mutation:
         conv_id: str | None = None,
         source: str | None = None,
         namespace: str | None = None,
+        recall_id: strawberry.ID | None = None,
     ) -> list[t.Lesson]:
         checks = Checks()
         wanted = [parse_rb_id(checks, f"rbIds[{place}]", one) for place, one in enumerate(rb_ids)]
-        if not wanted:
-            checks.add("rbIds", "is empty; name the lessons that were used")
+        if not wanted and recall_id is None:
+            checks.add("rbIds", "is empty; name the lessons that were used, or the recall whose lessons were not")
         checks.done()
         return await info.context.cairn.signals.give(  # type: ignore[return-value]
             wanted,
@@ -322,6 +331,7 @@ class Mutation:
             conv_id=conv_id,
             source=source,
             namespace=namespace,
+            recall_id=recall_id,
         )
 
     @strawberry.mutation(description=f"What came of a lesson later: stable, or reverted. {SOURCE}")
@@ -332,6 +342,24 @@ class Mutation:
             [checked_rb_id(rb_id)], SignalKind.REVERTED if reverted else SignalKind.STABLE, source=source
         )
         return lesson  # type: ignore[return-value]
+
+    @strawberry.mutation(description="Makes a lesson one of its team's or of the whole tenant's; it never narrows.")
+    async def promote_lesson(self, info: t.Asked, rb_id: strawberry.ID, scope: Scope) -> t.Lesson:
+        return await info.context.cairn.scopes.promote(checked_rb_id(rb_id), scope)  # type: ignore[return-value]
+
+    @strawberry.mutation(
+        description="Retires active lessons below a confidence. dryRun: only lists the `first` of them, with reasons. "
+        "Nothing is erased: updateLesson(status: ACTIVE) brings one back, and it stays until something new is said of it."
+    )
+    async def prune(
+        self, info: t.Asked, dry_run: bool = True, below: float = PRUNED_BELOW, first: int = 100
+    ) -> t.PruneReport:
+        checks = Checks()
+        checks.share("below", below)
+        checks.between("first", first, 1, t.MOST_PER_PAGE)
+        checks.done()
+        info.context.budget.spend(first)
+        return await info.context.cairn.prune.prune(dry_run, below, first)  # type: ignore[return-value]
 
     @strawberry.mutation(description="Acknowledged once it is stored; lessons follow.")
     async def submit_session(self, info: t.Asked, input: SessionInput) -> t.Session:

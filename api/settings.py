@@ -65,6 +65,12 @@ class Settings(BaseSettings):
         default=0.3, gt=0, le=1, description="How far one named source may move a lesson's confidence in all."
     )
 
+    withhold_share: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="The share of recalls that leave out one lesson, to compare how work goes without it.",
+    )
     distiller: Literal["rules", "openai"] = Field(
         default="rules", description="What learns lessons from finished sessions: `rules` (no model) or `openai`."
     )

@@ -13,8 +13,9 @@ import bank.model
 import graph.model
 from api.context import Context
 from api.loaders import EdgesWanted, SignalsWanted
-from bank.model import LessonStatus, LinkType, Outcome, Scope, SignalKind
+from bank.model import LessonStatus, LinkType, Outcome, Scope, SignalKind, UpliftBasis
 from bank.sessions import SessionState
+from bank.uplift import uplift
 from graph.checks import Checks
 from graph.model import Direction, EdgeBand, MemoryType
 
@@ -30,6 +31,11 @@ strawberry.enum(
     Scope, description="Whom a lesson is for: its own namespace, every namespace of the same team, the whole tenant."
 )
 strawberry.enum(LessonStatus)
+strawberry.enum(
+    UpliftBasis,
+    description="WITHHELD: recalls that offered it beside recalls that withheld it by chance. "
+    "NAMED: outcomes that name it beside outcomes that do not, of recalls that offered it.",
+)
 strawberry.enum(
     SignalKind, description="What was said of a lesson: by feedback, by an outcome, by what became of it later."
 )
@@ -271,6 +277,21 @@ class ConfidencePoint:
     why: str
 
 
+@strawberry.type(
+    description="How often work succeeded with a lesson and without it, among recalls that it was chosen for. "
+    "The difference lies between low and high with 95 % certainty."
+)
+class Uplift:
+    with_lesson: float
+    without_lesson: float
+    difference: float
+    low: float
+    high: float
+    calls_with: int
+    calls_without: int
+    basis: UpliftBasis
+
+
 @strawberry.type
 class Lesson:
     rb_id: strawberry.ID = strawberry.field(
@@ -292,10 +313,15 @@ class Lesson:
     start_confidence: float = strawberry.field(description="Where its confidence started.")
     usage_count: int = strawberry.field(description="How often feedback or an outcome named it.")
     learned_by: str = strawberry.field(description="hand, or the distiller that learnt it, with its model.")
+    offered_count: int = strawberry.field(description="How often recall or searchLessons returned it; a second late.")
     version: int
     created_at: datetime
     updated_at: datetime
     last_used_at: datetime | None
+
+    @strawberry.field(description="Null while there is too little to say: fewer than 5 calls on either side.")
+    def uplift(self) -> Uplift | None:
+        return uplift(self.worked)  # type: ignore[attr-defined,return-value]
 
     @strawberry.field(description="linkNodes, resolved: the memories it was learnt from.")
     async def sources(self, info: Asked) -> list[Memory]:
@@ -348,6 +374,27 @@ async def _end(info: Asked, link: Any, end: str) -> Lesson:
     return await info.context.loaders.lessons.load(getattr(link, end))  # type: ignore[no-any-return]
 
 
+@strawberry.type
+class PrunedLesson:
+    lesson: Lesson
+    reasons: list[str]
+
+
+@strawberry.type
+class PruneReport:
+    dry_run: bool
+    found: int = strawberry.field(description="Active lessons below the confidence asked for.")
+    retired: int = strawberry.field(description="How many of them are RETIRED now.")
+    lessons: list[PrunedLesson] = strawberry.field(description="The first of them, and why.")
+
+
+@strawberry.type(description="A lesson that should be for more than it is: it proved itself in several namespaces.")
+class PromotionSuggestion:
+    lesson: Lesson
+    scope: Scope
+    namespaces: list[str]
+
+
 @strawberry.type(
     description="The first step, the seed, has no edge. `forward` is false where the edge was walked against its direction."
 )
@@ -394,6 +441,7 @@ class RecalledLesson:
     alternatives: list[strawberry.ID] = strawberry.field(
         description="Lessons that were left out, because this one is an alternative to them and better."
     )
+    on_trial: bool = strawberry.field(description="It has the place that is kept for a lesson never used.")
 
 
 @strawberry.type
@@ -408,6 +456,9 @@ class Recall:
     )
     context: str = strawberry.field(
         description="Ready for a prompt, within tokenBudget. Stored text stands on one line between quotes."
+    )
+    withheld: list[strawberry.ID] = strawberry.field(
+        description="Lessons that were left out by chance, to see how work goes without them (CAIRN_WITHHOLD_SHARE)."
     )
     tokens: int = strawberry.field(description="Of the context, by the tokenizer of Llama 2.")
     degraded: str | None = strawberry.field(

@@ -7,8 +7,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bank.learn import Learning
-from bank.lessons import TITLE_BYTES, Lessons, check_lessons, lock_lessons, missing_sources, put_lessons, revise
-from bank.model import Lesson, LessonDraft, first_words
+from bank.lessons import (
+    TITLE_BYTES,
+    Lessons,
+    check_lessons,
+    lock_lesson,
+    lock_lessons,
+    missing_sources,
+    put_lessons,
+    revise,
+)
+from bank.model import Lesson, LessonDraft, LessonStatus, first_words
 from bank.sync import Change, Sync
 from graph.checks import (
     ITEMS,
@@ -292,11 +301,13 @@ class Bank:
         checks.done()
 
         async def work(tx: Transaction) -> tuple[Lesson, bool]:
-            row = await _lock_lesson(tx, rb_id)
+            row = await lock_lesson(tx, rb_id)
             wanted = {key: list(value) if isinstance(value, tuple) else value for key, value in patch.items()}
             if "key_lesson" in patch and "title" not in patch:
                 old = row["properties"]
                 wanted |= first_title(old["title"], old["key_lesson"], patch["key_lesson"])
+            if wanted.get("status") == LessonStatus.ACTIVE and row["properties"]["status"] == LessonStatus.RETIRED:
+                wanted["reinstated"] = True  # what has retired it does not retire it again by itself
             return await revise(tx, row, wanted, datetime.now(UTC), revision)
 
         async with self._sync.writing() as revision:
@@ -326,7 +337,7 @@ class Bank:
             found = {row["id"] for row in await tx.run("lock_known_memories", ids=sorted(set(node_ids)))}
             if missing := [node for node in dict.fromkeys(node_ids) if node not in found]:
                 raise NotFound.ids("memory", "nodeIds", missing)
-            row = await _lock_lesson(tx, rb_id)
+            row = await lock_lesson(tx, rb_id)
             nodes = list(dict.fromkeys(change(row["properties"]["link_nodes"])))
             if len(nodes) > LINKS:
                 raise BadInput.of(
@@ -384,13 +395,6 @@ def _check_patch_of_type(kind: MemoryType, memory_id: str, patch: dict[str, Any]
 def first_title(old_title: str, old_lesson: str, new_lesson: str) -> dict[str, str]:
     """A title that was made of the lesson's first words follows the lesson; one that was given stays."""
     return {"title": first_words(new_lesson)} if old_title == first_words(old_lesson) else {}
-
-
-async def _lock_lesson(tx: Transaction, rb_id: int) -> dict[str, Any]:
-    rows = await tx.run("lock_known_lessons", ids=[rb_id])
-    if not rows:
-        raise NotFound.ids("lesson", "rbId", [str(rb_id)])
-    return rows[0]
 
 
 def _changes(records: dict[Any, Any], log: dict[Any, Written]) -> list[Change]:

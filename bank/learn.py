@@ -6,8 +6,8 @@ when time passes: a reader takes the value of the period that it is in. Three ru
 
 - A lesson is *used* when feedback or an outcome names it. Periods without use are counted from the last use, or from
   the moment it was recorded.
-- A source that is named moves a lesson by at most `most_from_one_source`, up or down, in all: a signal that would take
-  it further is kept and moves nothing. A signal without a source stands for itself.
+- A source that is named moves a lesson by at most `most_from_one_source`, up or down, in all: what it says beyond that
+  is kept and moves nothing. A signal without a source stands for itself.
 """
 
 import math
@@ -43,7 +43,8 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True)
 class State:
-    """What the signals so far come to. `idle`: the periods without use that `value` has lost for already."""
+    """What the signals so far come to. `idle`: the periods without use that `value` has lost for already; `cut`: what
+    sources would have moved it beyond their limit."""
 
     value: float
     start: float
@@ -52,6 +53,7 @@ class State:
     counted: int = 0
     uses: int = 0
     fits: tuple[float, ...] = ()
+    cut: float = 0.0
 
 
 class Rule(Protocol):
@@ -164,7 +166,7 @@ class Safla:
         similarity = math.fsum(state.fits) / len(state.fits) if state.fits else state.start
         frequency = min(1.0, state.uses / self.OFTEN)
         value = self.SUCCESS_RATE * rate + self.FREQUENCY * frequency + self.SIMILARITY * similarity
-        return replace(state, value=value)
+        return replace(state, value=_clamped(value - state.cut))
 
     def shown(self, state: State, periods: int) -> float:
         fresh = math.exp(-self.RECENCY_PER_DAY * periods) if periods < self.periods - 1 else 0.0
@@ -247,9 +249,9 @@ def learn(start: float, recorded_at: datetime, signals: Sequence[Signal], learni
                 if (one.kind in GOOD) == good and moment - _seconds(one.created_time) <= AGREE_WITHIN
             ]
             waiting = [one for one in waiting if one not in together]
-            state, heard = _hear(rule, state, [*together, signal], moved, learning.most_from_one_source)
+            state, whole = _hear(rule, state, [*together, signal], moved, learning.most_from_one_source)
             why = " and ".join(WORDS[one.kind] for one in [*together, signal])
-            if len(heard) <= len(together):
+            if not whole:
                 why += "; not all of it counts: one source moves a lesson only so far"
         uses += signal.kind in USES
         points.append(ConfidencePoint(time=signal.created_time, value=_shown(rule, state, gone), why=why))
@@ -265,19 +267,24 @@ def learn(start: float, recorded_at: datetime, signals: Sequence[Signal], learni
 
 def _hear(
     rule: Rule, state: State, signals: Sequence[Signal], moved: dict[str, float], most: float
-) -> tuple[State, list[Signal]]:
-    """The signals that count, one after the other; `moved` is how far each source has moved the lesson so far."""
-    heard = []
+) -> tuple[State, bool]:
+    """The signals count, one after the other, as far as their source may still move the lesson; `moved` is how far each
+    source has. Also whether all of it counts."""
+    whole = True
     for signal in signals:
         after = rule.hear(state, signal)
         if signal.source is not None:
-            far = moved.get(signal.source, 0.0) + after.value - state.value
-            if abs(far) > most + _SLACK and abs(far) > abs(moved.get(signal.source, 0.0)):
-                continue
-            moved[signal.source] = far
+            effect = after.value - state.value
+            far = moved.get(signal.source, 0.0) + effect
+            excess = far - min(most, max(-most, far))
+            if abs(excess) > _SLACK:
+                whole = False
+                if abs(excess) > abs(effect) - _SLACK:
+                    continue  # it may not move the lesson at all
+                after = replace(after, value=after.value - excess, cut=state.cut + excess)
+            moved[signal.source] = far - excess
         state = after
-        heard.append(signal)
-    return state, heard
+    return state, whole
 
 
 def _shown(rule: Rule, state: State, periods: int) -> float:

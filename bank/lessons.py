@@ -11,7 +11,7 @@ from typing import Any
 from bank.learn import Learning, Learnt, learn
 from bank.model import Lesson, LessonDraft, LessonFilter, first_words
 from graph.checks import LINKS, Checks
-from graph.errors import Problem
+from graph.errors import NotFound, Problem
 from graph.model import Page
 from graph.paging import decode_cursor, encode_cursor
 from graph.session import Graph, Row, StartAgain, Transaction
@@ -63,6 +63,14 @@ async def lock_lessons(tx: Transaction, ids: Iterable[int]) -> dict[int, Row]:
     if len(locked) < len(wanted) or None in locked:
         raise StartAgain
     return locked
+
+
+async def lock_lesson(tx: Transaction, rb_id: int) -> Row:
+    """Locks a lesson that must be there."""
+    rows = await tx.run("lock_known_lessons", ids=[rb_id])
+    if not rows:
+        raise NotFound.ids("lesson", "rbId", [str(rb_id)])
+    return rows[0]
 
 
 async def put_lessons(
@@ -148,6 +156,15 @@ async def revise(
         [[row["rb_id"], node] for node in before if node not in after],
     )
     return Lesson.from_row({**old, **changes}), bool(changes)
+
+
+async def revise_all(
+    tx: Transaction, rows: Sequence[Row], wanted: dict[str, Any], now: datetime, revision: int
+) -> list[Lesson]:
+    """Changes many lessons that are locked in the same way, not their links. Returns those that are other now."""
+    changes = {row["rb_id"]: _revised(row["properties"], wanted, now, revision) for row in rows}
+    await tx.run("put_lessons", rows=[{"rb_id": rb_id, "changes": own} for rb_id, own in changes.items() if own])
+    return [Lesson.from_row({**row["properties"], **own}) for row in rows if (own := changes[row["rb_id"]])]
 
 
 def _revised(old: Mapping[str, Any], wanted: dict[str, Any], now: datetime, revision: int) -> dict[str, Any]:

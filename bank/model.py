@@ -53,6 +53,13 @@ class LinkType(StrEnum):
         return self in (LinkType.CONFLICTS, LinkType.ALTERNATIVE)
 
 
+class UpliftBasis(StrEnum):
+    """What a lesson's uplift rests on: recalls that withheld it by chance, or outcomes that did not name it."""
+
+    WITHHELD = "WITHHELD"
+    NAMED = "NAMED"
+
+
 def team_of(namespace: str) -> str:
     """`team/project`; a name without a slash is a team of its own."""
     return namespace.split("/", 1)[0]
@@ -81,6 +88,43 @@ class Lesson(Value):
     updated_at: datetime
     last_used_at: datetime | None = None
     start_confidence: float = 0.8
+    offered_count: int = 0
+    worked: tuple[int, ...] = ()  # outcomes of the recalls that it was chosen for: see bank/uplift.py
+
+
+class Uplift(Value):
+    """How often work succeeded with a lesson and without it; the difference lies between `low` and `high`."""
+
+    with_lesson: float
+    without_lesson: float
+    difference: float
+    low: float
+    high: float
+    calls_with: int
+    calls_without: int
+    basis: UpliftBasis
+
+
+class Pruned(Value):
+    """A lesson below the confidence that is asked for, and why it is."""
+
+    lesson: Lesson
+    reasons: tuple[str, ...]
+
+
+class PruneReport(Value):
+    dry_run: bool
+    found: int
+    retired: int
+    lessons: tuple[Pruned, ...]  # the first of those found
+
+
+class Promotion(Value):
+    """A lesson that should be for more than it is, and the namespaces in which it proved itself."""
+
+    lesson: Lesson
+    scope: Scope
+    namespaces: tuple[str, ...]
 
 
 class Signal(Value):
@@ -121,6 +165,8 @@ class Standing(Value):
     created_at: datetime
     updated_at: datetime
     last_used_at: datetime | None
+    usage_count: int
+    offered_count: int
 
 
 class LessonLink(Value):
@@ -239,6 +285,7 @@ class FoundLesson(Value):
     required_by: tuple[int, ...] = ()
     conflicts_with: tuple[int, ...] = ()
     alternatives: tuple[int, ...] = ()
+    on_trial: bool = False  # it has the place that is kept for a lesson never used
 
 
 class RecallQuery(Value):

@@ -6,6 +6,7 @@ found seeds the memories it was learnt from; a memory that was found brings the 
 """
 
 import asyncio
+import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from bank import context, cover, fuse
 from bank.asking import Asking
 from bank.cover import Energy, Question, Source
 from bank.model import FoundLesson, FoundMemory, LessonQuery, RecallQuery, Standing, ToldPath
+from bank.offers import Offers
 from bank.paths import told
 from bank.search import CANDIDATES, MOST_CANDIDATES, Search, found_by, rank_lessons, untrue
 from bank.sync import Sync
@@ -47,6 +49,7 @@ class Recalled:
     memories: tuple[FoundMemory, ...]
     paths: tuple[ToldPath, ...]
     lessons: tuple[FoundLesson, ...]
+    withheld: tuple[int, ...]
     token_budget: int
     degraded: str | None
     took_ms: float
@@ -81,10 +84,11 @@ class Found:
 
 
 class Recall:
-    def __init__(self, graph: Graph, sync: Sync, search: Search) -> None:
+    def __init__(self, graph: Graph, sync: Sync, search: Search, offers: Offers) -> None:
         self._graph = graph
         self._sync = sync
         self._search = search
+        self._offers = offers
         self._memories = Memories(graph)
         self._words = WordCache()
 
@@ -92,14 +96,15 @@ class Recall:
         started = time.perf_counter()
         asking = await self._search.asking(asked.query)
         (memories, paths), (standings, semantic) = await self._memories_and_lessons(asked, asking)
-        lessons = []
-        if asked.lesson_limit:
-            lessons = await self._lessons(asking, asked.lessons(), standings, semantic, memories)
+        lessons, withheld = await self._lessons(asking, asked.lessons(), standings, semantic, memories)
+        id = readable("R", mint())
+        self._offers.recalled(id, asked.namespace, lessons, withheld)
         return Recalled(
-            id=readable("R", mint()),
+            id=id,
             memories=tuple(memories),
             paths=tuple(paths),
             lessons=tuple(lessons),
+            withheld=tuple(withheld),
             token_budget=asked.token_budget,
             degraded=asking.degraded,
             took_ms=(time.perf_counter() - started) * 1_000,
@@ -330,9 +335,11 @@ class Recall:
         standings: dict[int, Standing],
         semantic: dict[int, float],
         memories: Sequence[FoundMemory],
-    ) -> list[FoundLesson]:
+    ) -> tuple[list[FoundLesson], list[int]]:
         """Those that were found and those that the memories point at, ranked together. A lesson that the search did
-        not find fits as well as half the score of the best memory that led to it."""
+        not find fits as well as half the score of the best memory that led to it. Also those that are withheld."""
+        if query.limit == 0:
+            return [], []
         via: dict[int, list[str]] = {}
         led_to: dict[int, float] = {}
         for found in memories:
@@ -342,7 +349,14 @@ class Recall:
         pointed = await self._search.offered_lessons(led_to.keys() - standings.keys(), query)
         standings = standings | pointed
         fits = {rb_id: max(semantic.get(rb_id, 0.0), led_to.get(rb_id, 0.0)) for rb_id in standings}
-        return await self._search.chosen_lessons(asking, standings, fits, query, via)
+        chosen = await self._search.chosen_lessons(asking, standings, fits, query, via)
+        whole = [one.lesson.rb_id for one in chosen if not one.required_by]
+        if not whole or not self._offers.withholds():
+            return chosen, []
+        withheld = random.choice(whole)
+        rest = {rb_id: fit for rb_id, fit in fits.items() if rb_id != withheld}
+        chosen = await self._search.chosen_lessons(asking, standings, rest, query, via)
+        return chosen, [withheld] if withheld not in [one.lesson.rb_id for one in chosen] else []
 
 
 def _revisions(lists: Sequence[Sequence[Hit]]) -> dict[str, int | None]:

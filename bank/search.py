@@ -25,6 +25,7 @@ from bank.lesson_links import (
 )
 from bank.lessons import Lessons
 from bank.model import FoundLesson, FoundMemory, LessonQuery, LessonStatus, Scope, Standing, team_of
+from bank.offers import Offers
 from bank.sync import Sync
 from bank.vectors import LESSONS, MEMORIES, Hit, Vectors
 from graph.model import Memory, MemoryFilter, memory_from_row
@@ -34,15 +35,18 @@ from graph.store import Memories
 CANDIDATES = 100  # rows asked of each list
 MOST_CANDIDATES = 16_384  # what Milvus answers at most
 RANKED = 20  # lessons among which diversity chooses
+CHANCES = 20  # times that a lesson nobody has used is offered in the place kept for it
+LEAST_PLACES = 3  # an answer of fewer lessons keeps no place for one
 SCOPE_WEIGHTS = {Scope.TEAM: 0.9, Scope.ORG: 0.8}
 
 
 class Search:
-    def __init__(self, graph: Graph, vectors: Vectors, embedder: Embedder, sync: Sync) -> None:
+    def __init__(self, graph: Graph, vectors: Vectors, embedder: Embedder, sync: Sync, offers: Offers) -> None:
         self._graph = graph
         self._vectors = vectors
         self._embedder = embedder
         self._sync = sync
+        self._offers = offers
         self._memories = Memories(graph)
         self._lessons = Lessons(graph)
         self._links = LessonLinks(graph)
@@ -102,7 +106,9 @@ class Search:
 
     async def lessons(self, asking: Asking, query: LessonQuery) -> list[FoundLesson]:
         standings, semantic = await self.lesson_hits(asking, query)
-        return await self.chosen_lessons(asking, standings, semantic, query)
+        found = await self.chosen_lessons(asking, standings, semantic, query)
+        self._offers.offered(found)
+        return found
 
     async def lesson_hits(self, asking: Asking, query: LessonQuery) -> tuple[dict[int, Standing], dict[int, float]]:
         """The lessons that the index finds and the graph confirms, and how well each fits, 0 to 1."""
@@ -124,19 +130,27 @@ class Search:
         query: LessonQuery,
         via: Mapping[int, Sequence[str]] = MappingProxyType({}),
     ) -> list[FoundLesson]:
-        """The best by four factors. `via`: the memories that led to a lesson."""
-        ranked = rank_lessons(standings, semantic, query.namespace, datetime.now(UTC))[: max(RANKED, 4 * query.limit)]
+        """The best by four factors, one place kept for a lesson never used. `via`: the memories that led to a lesson."""
+        ranked = rank_lessons(standings, semantic, query.namespace, datetime.now(UTC))
+        untried = best_untried(ranked)
+        ranked = ranked[: max(RANKED, 4 * query.limit)]
+        ranked += [one for one in untried if one not in ranked]
         ids = [one.standing.rb_id for one in ranked]
         vectors, own = await asyncio.gather(asking.lesson_vectors(ids), self._links.of(ids))
         links = known_then(own, query.as_of)
         kept, left_out = without_second_places(ids, links)
-        chosen = choose_diverse([one for one in ranked if one.standing.rb_id in kept], vectors, query.limit)
-        found = await self._found(chosen, via)
+        best = choose_diverse([one for one in ranked if one.standing.rb_id in kept], vectors, query.limit)
+        untried = [one for one in untried if one.standing.rb_id in kept]
+        found = await self._found(give_a_chance(best, untried, vectors, query.limit), via, [one for one, _ in best])
         return await self._with_linked(found, links, left_out, semantic, query)
 
     async def _found(
-        self, chosen: Sequence[tuple["Ranked", float]], via: Mapping[int, Sequence[str]] = MappingProxyType({})
+        self,
+        chosen: Sequence[tuple["Ranked", float]],
+        via: Mapping[int, Sequence[str]] = MappingProxyType({}),
+        best: Collection["Ranked"] | None = None,
     ) -> list[FoundLesson]:
+        """`best`: those that are not on trial; all of them, if it is not given."""
         lessons = await self._lessons.by_id(one.standing.rb_id for one, _ in chosen)
         return [
             FoundLesson(
@@ -147,6 +161,7 @@ class Search:
                 recency=one.recency,
                 diversity=diversity,
                 via=tuple(via.get(one.standing.rb_id, ())),
+                on_trial=best is not None and one not in best,
             )
             for one, diversity in chosen
             if one.standing.rb_id in lessons  # not deleted between the two questions
@@ -282,8 +297,33 @@ def choose_diverse(ranked: Sequence[Ranked], vectors: Mapping[int, Any], limit: 
         np.stack([vectors.get(one.standing.rb_id, unlike) for one in ranked]),
         limit,
     )
-    found = [(ranked[place], diversity) for place, diversity in chosen]
-    return sorted(found, key=lambda pair: -pair[0].scope_weight * (pair[0].base + fuse.DIVERSITY * pair[1]))
+    return _best_first([(ranked[place], diversity) for place, diversity in chosen])
+
+
+def _best_first(chosen: list[tuple[Ranked, float]]) -> list[tuple[Ranked, float]]:
+    return sorted(chosen, key=lambda pair: -pair[0].scope_weight * (pair[0].base + fuse.DIVERSITY * pair[1]))
+
+
+def best_untried(ranked: Sequence[Ranked]) -> list[Ranked]:
+    """The lesson that fits best of those that nobody has used yet; one that was offered often enough had its chance."""
+    untried = [one for one in ranked if one.standing.usage_count == 0 and one.standing.offered_count < CHANCES]
+    return [max(untried, key=lambda one: (one.semantic, -one.standing.rb_id))] if untried else []
+
+
+def give_a_chance(
+    chosen: list[tuple[Ranked, float]], untried: Sequence[Ranked], vectors: Mapping[int, Any], limit: int
+) -> list[tuple[Ranked, float]]:
+    """Where every place is taken by a lesson that was used before, the last goes to the untried one, if that fits the
+    question at least as well. So no track record keeps a new lesson away for ever."""
+    used = all(one.standing.usage_count for one, _ in chosen)
+    if not untried or not used or len(chosen) < max(limit, LEAST_PLACES):
+        return chosen
+    (new,), (last, _) = untried, chosen[-1]
+    if new.semantic < last.semantic:
+        return chosen
+    pairs = [(vectors.get(one.standing.rb_id), vectors.get(new.standing.rb_id)) for one, _ in chosen[:-1]]
+    closest = max(0.0 if own is None or its is None else float(own @ its) for own, its in pairs)
+    return _best_first([*chosen[:-1], (new, 1 - min(1.0, max(0.0, closest)))])
 
 
 def scope_weight(lesson: Standing, namespace: str | None) -> float:

@@ -1,15 +1,19 @@
 """Signals in the graph: appended under the lesson's lock, never changed; confidence follows in the same transaction."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from bank.learn import BY_HAND, Learning, Learnt, learn
 from bank.lessons import check_namespace, learnt_properties
 from bank.model import ConfidencePoint, Lesson, Signal, SignalKind
+from bank.offers import Offers
+from bank.scopes import proven_in, suggested_scope
+from bank.uplift import Arm, counted
 from graph.checks import Checks
-from graph.errors import NotFound
+from graph.errors import NotFound, Problem
 from graph.ids import mint, readable
 from graph.model import Page, native
 from graph.paging import decode_cursor, encode_cursor
@@ -22,8 +26,9 @@ BATCH = 500  # lessons that are learnt anew in one transaction
 
 
 class Signals:
-    def __init__(self, graph: Graph, learning: Learning) -> None:
+    def __init__(self, graph: Graph, learning: Learning, offers: Offers) -> None:
         self._graph = graph
+        self._offers = offers
         self.learning = learning
 
     # ------------------------------------------------------------ writing
@@ -38,13 +43,15 @@ class Signals:
         conv_id: str | None = None,
         source: str | None = None,
         namespace: str | None = None,
+        recall_id: str | None = None,
     ) -> list[Lesson]:
-        """Says the same of several lessons in one transaction; the lessons as they are then, in the order given."""
+        """Says the same of several lessons in one transaction; the lessons as they are then, in the order given.
+        `recall_id`: the recall that offered them, whose other lessons were not used, then."""
         checks = Checks()
         if len(rb_ids) > LESSONS_AT_ONCE:
             checks.add(field, f"has {len(rb_ids):,} items; at most {LESSONS_AT_ONCE} are allowed")
         checks.optional("comment", comment)
-        for name, value in (("convId", conv_id), ("source", source)):
+        for name, value in (("convId", conv_id), ("source", source), ("recallId", recall_id)):
             if value is not None:
                 checks.name(name, value)
         if namespace is not None:
@@ -52,12 +59,31 @@ class Signals:
         checks.done()
         wanted = list(dict.fromkeys(rb_ids))
 
+        if recall_id is not None:
+            await self._offers.flush()  # the receipt may be a moment old
+
         async def work(tx: Transaction) -> list[Lesson]:
-            locked = {row["rb_id"]: row for row in await tx.run("lock_known_lessons", ids=sorted(wanted))}
+            receipt = await _receipt(tx, recall_id)
+            chosen = [*receipt["offered"], *receipt["withheld"]]
+            known = await tx.run("lock_known_lessons", ids=sorted({*wanted, *chosen}))
+            locked = {row["rb_id"]: row for row in known}
             if missing := [str(rb_id) for rb_id in wanted if rb_id not in locked]:
                 raise NotFound.ids("lesson", field, missing)
-            said = {"comment": comment, "conv_id": conv_id, "source": source, "namespace": namespace}
-            lessons = await append(tx, locked, kind, said, datetime.now(UTC), self.learning)
+            now = datetime.now(UTC)
+            if recall_id is not None and receipt["succeeded"] is None:
+                succeeded = kind is SignalKind.SUCCEEDED
+                await tx.run("settle_receipt", id=recall_id, succeeded=succeeded, used=wanted)
+                await _count_work(tx, receipt, wanted, locked, succeeded)
+            said = {
+                "comment": comment,
+                "conv_id": conv_id,
+                "source": source,
+                "namespace": namespace or receipt["namespace"],
+                "recall_id": recall_id,
+            }
+            fits = dict(zip(receipt["offered"], receipt["fits"], strict=True))
+            told = {rb_id: locked[rb_id] for rb_id in wanted}
+            lessons = await append(tx, told, kind, said, now, self.learning, fits)
             return [lessons[rb_id] for rb_id in wanted]
 
         return await self._graph.write(work)
@@ -115,8 +141,10 @@ async def append(
     said: dict[str, str | None],
     now: datetime,
     learning: Learning,
+    fits: Mapping[int, float] = MappingProxyType({}),
 ) -> dict[int, Lesson]:
-    """Says the same of each of these lessons, which are locked. `said`: comment, conv_id, source, namespace."""
+    """Says the same of each of these lessons, which are locked. `said`: comment, conv_id, source, namespace,
+    recall_id; `fits`: how well they fitted the recall that offered them."""
     rows = [
         {
             "rb_id": rb_id,
@@ -126,6 +154,7 @@ async def append(
                 "created_time": now,
                 "id": readable("S", mint()),
                 "rb_id": rb_id,
+                "fit": fits.get(rb_id),
             },
         }
         for rb_id in locked
@@ -134,23 +163,52 @@ async def append(
     return await relearn(tx, locked, now, learning)
 
 
+async def _receipt(tx: Transaction, recall_id: str | None) -> Row:
+    """The receipt, locked. Receipts are locked before lessons, and nobody locks two of them."""
+    if recall_id is None:
+        return {"namespace": None, "offered": [], "fits": [], "withheld": [], "succeeded": None}
+    rows = await tx.run("lock_receipt", id=recall_id)
+    if not rows:
+        raise NotFound(
+            f"No recall has the id {recall_id}; receipts are kept for 90 days. Leave recallId out to tell the outcome alone.",
+            [Problem("recallId", f"no recall has the id {recall_id}")],
+        )
+    return rows[0]
+
+
+async def _count_work(
+    tx: Transaction, receipt: Row, used: Sequence[int], locked: dict[int, Row], succeeded: bool
+) -> None:
+    """What came of a recall counts for every lesson that was chosen for it and is still there."""
+    arms = {rb_id: Arm.NAMED if rb_id in used else Arm.NOT_NAMED for rb_id in receipt["offered"]}
+    arms |= dict.fromkeys(receipt["withheld"], Arm.WITHHELD)
+    rows = []
+    for rb_id in sorted(arms.keys() & locked.keys()):
+        properties = locked[rb_id]["properties"]
+        properties["worked"] = counted(properties.get("worked", ()), arms[rb_id], succeeded)
+        rows.append({"rb_id": rb_id, "changes": {"worked": properties["worked"]}})
+    await tx.run("put_lessons", rows=rows)
+
+
 async def relearn(tx: Transaction, locked: dict[int, Row], now: datetime, learning: Learning) -> dict[int, Lesson]:
     """Computes the confidence of lessons that are locked from all that was ever said of them. The index knows nothing
     of it, so that nothing is indexed anew; nor is it another version of the lesson."""
     lessons: dict[int, Lesson] = {}
     changes: list[dict[str, Any]] = []
     for row in await tx.run("signals_of_lessons", ids=list(locked)):
-        learnt = learnt_of(row, learning)
-        own = learnt_properties(learnt, now)
+        old = locked[row["rb_id"]]["properties"]
+        own = learnt_properties(learnt_of(row, learning), now)
+        proven = proven_in(old["namespace"], signals_of(row))
+        own["proven_in"], own["suggested_scope"] = proven, suggested_scope(old["namespace"], old["scope"], proven)
         changes.append({"rb_id": row["rb_id"], "changes": own})
-        lessons[row["rb_id"]] = Lesson.from_row({**locked[row["rb_id"]]["properties"], **own})
+        lessons[row["rb_id"]] = Lesson.from_row({**old, **own})
     await tx.run("put_lessons", rows=changes)
     return lessons
 
 
-def learnt_of(row: Row, learning: Learning) -> Learnt:
+def signals_of(row: Row) -> list[Signal]:
     """From a row of `signals_of_lessons`."""
-    signals = [
+    return [
         Signal.model_construct(
             id=id,
             rb_id=row["rb_id"],
@@ -162,5 +220,9 @@ def learnt_of(row: Row, learning: Learning) -> Learnt:
         )
         for id, kind, time, source, namespace, fit in row["signals"]
     ]
+
+
+def learnt_of(row: Row, learning: Learning) -> Learnt:
+    """From a row of `signals_of_lessons`."""
     start = BY_HAND if row["start"] is None else row["start"]
-    return learn(start, native("created_at", row["recorded_at"]), signals, learning)
+    return learn(start, native("created_at", row["recorded_at"]), signals_of(row), learning)

@@ -182,3 +182,230 @@ async def test_deleting_a_lesson_takes_what_was_said_of_it(cairn: Service) -> No
     await record(cairn, 180)
     lesson = await seen(cairn, rb_id)
     assert (lesson["confidence"], lesson["usageCount"], lesson["signals"]["nodes"]) == (0.8, 0, [])
+
+
+RECALL = """query($query: String!, $limit: Int!) { recall(input: {query: $query, lessonLimit: $limit}) {
+  id withheld lessons { onTrial score reliability lesson { rbId confidence } } } }"""
+
+
+async def recall(cairn: Service, query: str, limit: int = 5) -> dict[str, Any]:
+    return (await cairn.ask(RECALL, query=query, limit=limit))["recall"]  # type: ignore[no-any-return]
+
+
+async def test_being_offered_is_counted_and_raises_nothing(cairn: Service) -> None:
+    """Recall and searchLessons offer; confidence, usageCount and lastUsedAt stay as they are."""
+    await record(cairn, 200, keyLesson="Walruses sleep afloat.", contextToPrefer="Sleep of walruses.")
+    for _ in range(3):
+        assert "200" in [hit["lesson"]["rbId"] for hit in (await recall(cairn, "walruses"))["lessons"]]
+        await cairn.ask('{ searchLessons(query: "walruses") { score } }')
+    await cairn.cairn.offers.flush()
+    query = '{ lesson(rbId: "200") { offeredCount confidence usageCount lastUsedAt version } }'
+    lesson = (await cairn.ask(query))["lesson"]
+    assert lesson == {"offeredCount": 6, "confidence": 0.8, "usageCount": 0, "lastUsedAt": None, "version": 1}
+
+
+async def test_an_untried_lesson_gets_its_chance(cairn: Service) -> None:
+    """Five proven lessons fit as well and stand higher in every other respect; the new one has the last place of five
+    until it has been offered often enough, and none where the answer has fewer than three."""
+    for rb_id in range(210, 216):
+        await record(cairn, rb_id, keyLesson="Otters hold hands.", contextToPrefer="Otters at night.")
+    proven = [str(rb_id) for rb_id in range(210, 215)]
+    for _ in range(2):
+        await outcome(cairn, proven, True)
+    lessons = (await recall(cairn, "otters at night"))["lessons"]
+    assert [hit["lesson"]["rbId"] for hit in lessons if hit["onTrial"]] == ["215"]
+    assert [hit["score"] for hit in lessons] == sorted((hit["score"] for hit in lessons), reverse=True)
+    assert "215" not in [hit["lesson"]["rbId"] for hit in (await recall(cairn, "otters at night", 2))["lessons"]]
+    for _ in range(20):
+        await cairn.ask('{ searchLessons(query: "otters at night") { score } }')
+    await cairn.cairn.offers.flush()
+    lessons = (await recall(cairn, "otters at night"))["lessons"]
+    assert sorted(hit["lesson"]["rbId"] for hit in lessons) == proven and not any(hit["onTrial"] for hit in lessons)
+
+
+async def test_uplift(cairn: Service) -> None:
+    """Null while there is too little to say; then by outcomes that name the lesson and those that do not; then, once
+    enough recalls have withheld it, by chance. A recall counts once, whatever is told of it later."""
+    await record(cairn, 220, keyLesson="Count narwhals from the air.", contextToPrefer="A census of narwhals.")
+    tell = """mutation($ids: [ID!]!, $ok: Boolean!, $recall: ID) { recordOutcome(rbIds: $ids, succeeded: $ok, recallId: $recall) { rbId } }"""
+
+    async def work(used: bool, succeeded: bool) -> dict[str, Any]:
+        answer = await recall(cairn, "narwhals")
+        await cairn.ask(tell, ids=["220"] if used else [], ok=succeeded, recall=answer["id"])
+        return answer
+
+    async def uplift() -> Any:
+        query = """{ lesson(rbId: "220") { uplift { withLesson withoutLesson difference low high callsWith callsWithout basis } } }"""
+        return (await cairn.ask(query))["lesson"]["uplift"]
+
+    assert await uplift() is None
+    for succeeded in (True, True, True, True, False):
+        last = await work(True, succeeded)
+        assert await uplift() is None
+    await cairn.ask(tell, ids=["220"], ok=True, recall=last["id"])  # told again: kept as a signal, not counted here
+    for succeeded in (True, False, False, False, False):
+        await work(False, succeeded)
+    named = await uplift()
+    assert (named["withLesson"], named["withoutLesson"], named["basis"]) == (0.8, 0.2, "NAMED")
+    assert (named["callsWith"], named["callsWithout"]) == (5, 5)
+    assert -1 <= named["low"] < named["difference"] < named["high"] <= 1 and named["difference"] == pytest.approx(0.6)
+    cairn.cairn.offers.withhold_share = 1.0
+    try:
+        for _ in range(5):
+            answer = await recall(cairn, "narwhals", 1)
+            assert answer["withheld"] == ["220"] and answer["lessons"][0]["lesson"]["rbId"] != "220"
+            await cairn.ask(tell, ids=[], ok=False, recall=answer["id"])
+    finally:
+        cairn.cairn.offers.withhold_share = 0.0
+    by_chance = await uplift()
+    assert (by_chance["withLesson"], by_chance["withoutLesson"], by_chance["basis"]) == (0.5, 0.0, "WITHHELD")
+    signals = (await seen(cairn, "220"))["signals"]["nodes"]
+    assert len(signals) == 6
+    with pytest.raises(Refused) as refused:
+        await cairn.ask(tell, ids=["220"], ok=True, recall="R-nobody")
+    assert refused.value.code == "NOT_FOUND" and refused.value.fields == ["recallId"]
+
+
+PRUNE = "mutation($dry: Boolean!) { prune(dryRun: $dry) { dryRun found retired lessons { reasons lesson { rbId status confidence } } } }"
+
+
+async def prune(cairn: Service, dry: bool = True) -> dict[str, Any]:
+    return (await cairn.ask(PRUNE, dry=dry))["prune"]  # type: ignore[no-any-return]
+
+
+async def set_status(cairn: Service, rb_id: str, status: str) -> None:
+    query = (
+        "mutation($id: ID!, $status: LessonStatus!) { updateLesson(rbId: $id, patch: {status: $status}) { status } }"
+    )
+    assert (await cairn.ask(query, id=rb_id, status=status))["updateLesson"]["status"] == status
+
+
+async def test_prune_lists_with_reasons_then_retires_and_can_be_undone(cairn: Service) -> None:
+    """A dry run changes nothing. What is retired is found by nobody and still there; what is brought back is found
+    again, and not pruned again until something new is said of it."""
+    rb_id = await record(cairn, 300, keyLesson="Feed pelicans by hand.", contextToPrefer="Pelicans are hungry.")
+    for comment in ("no", "never", "ouch"):
+        await feedback(cairn, rb_id, False, comment=comment)
+
+    async def found() -> bool:
+        hits = (await cairn.ask('{ searchLessons(query: "hungry pelicans") { lesson { rbId } } }'))["searchLessons"]
+        return rb_id in [hit["lesson"]["rbId"] for hit in hits]
+
+    for _ in range(2):
+        listed = await prune(cairn)
+        (one,) = [one for one in listed["lessons"] if one["lesson"]["rbId"] == rb_id]
+        assert one["lesson"] == {"rbId": rb_id, "status": "ACTIVE", "confidence": 0.2} and listed["retired"] == 0
+    assert one["reasons"] == [
+        "Its confidence, 0.20, is below 0.30; it started at 0.80.",
+        "Found not helpful in 3 of 3 signals.",
+    ]
+    assert await found()
+    done = await prune(cairn, dry=False)
+    assert done["retired"] == done["found"] == listed["found"] and not await found()
+    assert (await cairn.ask('{ lesson(rbId: "300") { status } }'))["lesson"]["status"] == "RETIRED"
+    assert (await prune(cairn))["found"] == 0
+    await set_status(cairn, rb_id, "ACTIVE")
+    assert await found() and (await prune(cairn))["found"] == 0
+    await feedback(cairn, rb_id, False)
+    assert [one["lesson"]["rbId"] for one in (await prune(cairn))["lessons"]] == [rb_id]
+    await set_status(cairn, rb_id, "RETIRED")
+
+
+async def test_a_quarantined_lesson_is_reviewed_and_never_offered(cairn: Service) -> None:
+    """Not by search, not by recall, not through the memory that points at it, not as a seed; accepted, it is."""
+    await cairn.remember(memories=[{"event": {"id": "Q1", "text": "A giraffe sneezed at the opening."}}])
+    text = {"keyLesson": "Keep giraffes away from ribbons.", "contextToPrefer": "Openings with giraffes."}
+    rb_id = await record(cairn, 310, linkNodes=["Q1"], **text)
+    query = """{ searchLessons(query: "giraffe opening") { lesson { rbId } }
+      recall(input: {query: "giraffe opening"}) { context memories { why memory { id } } lessons { lesson { rbId } } }
+      lessons(filter: {status: QUARANTINED}) { nodes { rbId } } }"""
+
+    async def offered() -> tuple[bool, bool, bool, bool, bool]:
+        data = await cairn.ask(query)
+        return (
+            rb_id in [hit["lesson"]["rbId"] for hit in data["searchLessons"]],
+            rb_id in [hit["lesson"]["rbId"] for hit in data["recall"]["lessons"]],
+            "ribbons" in data["recall"]["context"],
+            any(f"Lesson {rb_id}" in hit["why"] for hit in data["recall"]["memories"]),
+            rb_id in [one["rbId"] for one in data["lessons"]["nodes"]],
+        )
+
+    assert await offered() == (True, True, True, True, False)
+    await set_status(cairn, rb_id, "QUARANTINED")
+    assert await offered() == (False, False, False, False, True)
+    await set_status(cairn, rb_id, "ACTIVE")
+    assert await offered() == (True, True, True, True, False)
+    await set_status(cairn, rb_id, "RETIRED")
+    assert await offered() == (False, False, False, False, False)
+
+
+async def promote(cairn: Service, rb_id: str, scope: str) -> str:
+    query = "mutation($id: ID!, $scope: Scope!) { promoteLesson(rbId: $id, scope: $scope) { scope } }"
+    return (await cairn.ask(query, id=rb_id, scope=scope))["promoteLesson"]["scope"]  # type: ignore[no-any-return]
+
+
+async def test_who_sees_a_lesson_and_how_much_it_counts(cairn: Service) -> None:
+    """marketing/q4 sees its own at 1.0, the team's at 0.9, the organisation's at 0.8, and no other project's; in recall
+    as in searchLessons, at once after a promotion."""
+    for rb_id, namespace in ((320, "marketing/q4"), (321, "marketing/q3"), (322, "finance/eu"), (323, "marketing/q3")):
+        await record(
+            cairn, rb_id, keyLesson=f"Flamingos balance, {rb_id}.", contextToPrefer="Flamingos.", namespace=namespace
+        )
+    factors = "score semantic reliability recency diversity lesson { rbId }"
+    query = f"""query($in: String) {{ searchLessons(query: "flamingos", namespace: $in) {{ {factors} }}
+      recall(input: {{query: "flamingos", namespace: $in}}) {{ lessons {{ {factors} }} }} }}"""
+
+    async def weights(namespace: str) -> dict[str, float]:
+        data = await cairn.ask(query, **{"in": namespace})
+        both = []
+        for hits in (data["searchLessons"], data["recall"]["lessons"]):
+            own = {hit["lesson"]["rbId"]: hit for hit in hits if 320 <= int(hit["lesson"]["rbId"]) <= 323}
+            both.append(
+                {
+                    rb_id: hit["score"]
+                    / (0.4 * hit["semantic"] + 0.3 * hit["reliability"] + 0.2 * hit["recency"] + 0.1 * hit["diversity"])
+                    for rb_id, hit in own.items()
+                }
+            )
+        assert both[0].keys() == both[1].keys() and both[0] == pytest.approx(both[1])
+        return both[0]
+
+    assert await weights("marketing/q4") == pytest.approx({"320": 1.0})
+    assert await promote(cairn, "321", "TEAM") == "TEAM"
+    assert await promote(cairn, "322", "ORG") == "ORG"
+    assert await weights("marketing/q4") == pytest.approx({"320": 1.0, "321": 0.9, "322": 0.8})
+    assert await weights("marketing/q3") == pytest.approx({"321": 1.0, "322": 0.8, "323": 1.0})
+    assert await weights("sales") == pytest.approx({"322": 0.8})
+    assert await promote(cairn, "321", "TEAM") == "TEAM"
+    for rb_id, scope, code in (("322", "TEAM", "BAD_USER_INPUT"), ("999", "ORG", "NOT_FOUND")):
+        with pytest.raises(Refused) as refused:
+            await promote(cairn, rb_id, scope)
+        assert refused.value.code == code
+
+
+async def test_lessons_that_proved_themselves_widely_are_suggested(cairn: Service) -> None:
+    """Used well in two projects of a team: for the team. In two teams: for the organisation. Promoted, or no longer
+    trusted: suggested no more."""
+
+    async def suggested() -> dict[str, tuple[str, list[str]]]:
+        query = "{ promotionSuggestions { scope namespaces lesson { rbId } } }"
+        found = (await cairn.ask(query))["promotionSuggestions"]
+        return {one["lesson"]["rbId"]: (one["scope"], one["namespaces"]) for one in found}
+
+    team, org, bad = [await record(cairn, rb_id, namespace="marketing/q4") for rb_id in (330, 331, 332)]
+    for rb_id, elsewhere in ((team, "marketing/q3"), (org, "finance")):
+        for _ in range(2):
+            await outcome(cairn, [rb_id], True)
+            assert rb_id not in await suggested()
+            await outcome(cairn, [rb_id], True, namespace=elsewhere)
+    for namespace in ("marketing/q4", "finance"):
+        for succeeded in (True, True, False, False):
+            await outcome(cairn, [bad], succeeded, namespace=namespace)
+    assert await suggested() == {
+        team: ("TEAM", ["marketing/q3", "marketing/q4"]),
+        org: ("ORG", ["finance", "marketing/q4"]),
+    }
+    await promote(cairn, team, "TEAM")
+    for n in range(4):
+        await feedback(cairn, org, False, source=str(n))
+    assert await suggested() == {}

@@ -1,11 +1,11 @@
-"""`python -m tests.bench [stores]`: which parts to run; all of them where none is named."""
+"""`python -m tests.bench [stores|learning]`: which parts to run; all of them where none is named."""
 
 import asyncio
 import sys
 
-from tests.bench import stores
+from tests.bench import learning, stores
 
-PARTS = {"stores": stores.run}
+PARTS = {"stores": stores.run, "learning": learning.run}
 
 
 def main() -> None:
