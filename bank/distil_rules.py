@@ -4,7 +4,7 @@
     turn         an error, and the step or the changed parameter that got past it       one session is enough
     retry        what a failed and a successful try of the same steps gave differently  two sessions
     preference   what the user said they want always, never or rather                   one session is enough
-    way          the steps of every success, where no try has failed                    three sessions or more
+    way          the steps of all tries, where all went well or all failed              three sessions or more
 
 Pure, and the same for the same sessions in whatever order they come. A lesson says how many sessions are behind it and
 names them; where nothing was seen there is none."""
@@ -94,10 +94,11 @@ def _turns(new: Reading, others: Sequence[Reading]) -> Iterable[Finding]:
         readings = tuple({one.reading.work.session: one.reading for one in same}.values())
         if turn.how == "stuck" and turn.tries < 2 and not readings:
             continue  # one error in one failed session may have had nothing to do with it
-        title, lesson = told_turn(turn, 1 + len(readings))
+        succeeded = sum(reading.work.succeeded for reading in (new, *readings))
+        title, lesson = told_turn(turn, 1 + len(readings), succeeded)
         first = {"changed": 2.1, "after": 1.9, "again": 1.8, "stuck": 1.4, "instead": 1.2}[turn.how]
         yield Finding(
-            strength=first - (0.8 if turn.mishap.empty else 0.0) + 0.7 * len(readings),
+            strength=first - 0.8 * turn.mishap.empty - 0.5 * (not succeeded) + 0.7 * len(readings),
             rule="turn",
             title=title,
             lesson=lesson,
@@ -145,21 +146,23 @@ def _preferences(new: Reading, others: Sequence[Reading]) -> Iterable[Finding]:
 
 def _way(new: Reading, others: Sequence[Reading]) -> Iterable[Finding]:
     readings = [new, *others]
-    if len(readings) < LEAST_WAYS or not all(reading.work.succeeded for reading in readings):
+    if len(readings) < LEAST_WAYS or len({reading.work.succeeded for reading in readings}) > 1:
         return
     way = common_way(readings)
     if len(way) < 2:
         return
     first = [{step.action: step.memory for step in reversed(reading.steps)} for reading in readings]
+    worked = new.work.succeeded
     yield Finding(
         strength=0.3 * len(readings),
         rule="way",
-        title=f"The way that worked: {arrows(way)}",
-        lesson=f"All {len(readings)} tries for requests like this succeeded, and all of them went this way: {arrows(way)}. "
-        f"No failed try is known to compare with.",
+        title=f"The way that {'worked' if worked else 'has not worked yet'}: {arrows(way)}",
+        lesson=f"All {len(readings)} tries for requests like this {'succeeded' if worked else 'failed'}, and all of them went "
+        f"this way: {arrows(way)}. No {'failed' if worked else 'successful'} try is known to compare with.",
         others=tuple(others),
         memories=tuple(steps[action] for steps in first for action in way),
         actions=tuple(way),
+        outcome=new.work.outcome,
     )
 
 

@@ -45,6 +45,7 @@ _BEGINS = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _INSIDE = re.compile(
+    r"^\W*(?:fail(?:ed|ure)|denied|refused|forbidden|invalid|time(?:d )?out|cannot|can't)\b|"
     r"\b(?:not found|no such|does(?: not|n't) exist|timed out|permission denied|access denied|not authori[sz]ed|unauthori[sz]ed|"
     r"rate limit|too many requests|connection refused|failed(?: to| with|:|\.|$)|could not|couldn't|unable to|is not available|"
     r"is invalid|invalid \w+|syntax error|not enough|was refused|not permitted|not allowed)",
@@ -78,11 +79,11 @@ _NOUNS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Mishap:
-    """What went wrong: its kind, an HTTP code or the name of an exception where there was one, and the stems of its words."""
+    """What went wrong: its kind, an HTTP code or the name of an exception where there was one, and its words
+    by their stems."""
 
     kind: str
     code: str | None = None
-    stems: frozenset[str] = frozenset()
     spelt: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -154,4 +155,4 @@ def _named(text: str) -> Mishap:
     for word in _WORD.findall(text[:LOOKED_AT]):
         if (stemmed := stem(word.lower())) is not None:
             spelt.setdefault(stemmed, word.lower())
-    return Mishap(kind, f"HTTP {code}" if code and code.isdigit() else code, frozenset(spelt), tuple(spelt.items()))
+    return Mishap(kind, f"HTTP {code}" if code and code.isdigit() else code, tuple(spelt.items()))

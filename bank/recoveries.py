@@ -74,7 +74,7 @@ def _turn(reading: Reading, failed: list[Done], passed: Done | None) -> Turn | N
         if len(changes) > MOST_CHANGES:
             return None
         how: How = "changed" if changes else "after" if others else "again"
-        if last.mishap.empty and (how != "changed" or len(changes) > 1):
+        if last.mishap.empty and (how != "changed" or len(changes) > 1 or not reading.work.succeeded):
             return None  # another question, rather than the same one asked better
         path = (*memories, *(step.memory for step in between[:MOST_BETWEEN]), passed.memory)
         return Turn(reading, last.action, last.mishap, how, path, changes, others, len(failed))

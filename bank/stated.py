@@ -12,6 +12,7 @@ from bank.words import stem, words_of
 from bank.work import Work
 
 LONGEST_PREFERENCE = 120
+LONGEST_SENTENCE = 600
 LONGEST_REQUEST = 20_000
 FEWEST_WORDS = 3
 SAME = 0.5  # of the words of two preferences
@@ -19,7 +20,8 @@ MOST_CONTEXT_WORDS = 10
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
 _TOKEN = re.compile(r"[A-Za-z][A-Za-z'’-]+")
-_OWN = re.compile(r"\S*(?:\d|@|_)\S*")
+_SPACED = re.compile(r"\S+")
+_MARK = re.compile(r"[\d@_]")  # what has one is an id, a number or an address
 _USER_ID = re.compile(r"\b([A-Za-z]+)[_.]([A-Za-z]+)[_.]?\d+\b")
 _NAMED = re.compile(r"\b(?:[Mm]y name is|[Mm]y name's|I am|I'm|[Tt]his is|[Cc]all me)\s+((?:[A-Z][a-z]+\s?){1,3})")
 _PREFERENCE = re.compile(
@@ -40,7 +42,6 @@ _POINTS_BACK = re.compile(  # to something said elsewhere: of no use by itself
     r"\b(?:this|these|those|it|them|there|instead|too|both|either)\b|\bthat$|\b(?:within|for|on|with|in|at|like|do|use) that\b",
     re.IGNORECASE,
 )
-_AMOUNT = re.compile(r"[$€£]\s?[\d.,]*\d|\b\d[\d.,]*(?:\s?(?:dollars|euros|usd|eur|%))?", re.IGNORECASE)
 _MONTH = (
     "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?|"
     "nov(?:ember)?|dec(?:ember)?"
@@ -61,6 +62,10 @@ _FILLERS = frozenset(  # what people say around a request
 )
 
 
+def _without_marks(text: str, instead: str = " ") -> str:
+    return _SPACED.sub(lambda found: instead if _MARK.search(found[0]) else found[0], text)
+
+
 def own_words(reading: Reading) -> frozenset[str]:
     """Stems that are somebody's own: parts of a user's id, a name after "my name is", what the steps were given as
     somebody's own or as an id, and the names of persons in their results."""
@@ -74,7 +79,7 @@ def own_words(reading: Reading) -> frozenset[str]:
 
 def topic(reading: Reading) -> frozenset[str]:
     """Stems of what a request is about: no ids, no numbers, no greetings, nobody's name."""
-    words = words_of(_OWN.sub(" ", reading.work.request[:LONGEST_REQUEST])).all
+    words = words_of(_without_marks(reading.work.request[:LONGEST_REQUEST])).all
     return frozenset(word for word in words - _FILLERS - own_words(reading) if len(word) > 2)
 
 
@@ -104,7 +109,7 @@ class Requests:
         mine = self._topics[self._work.session]
         shared = Counter(word for other in others for word in self._topics[other.session] & mine)
         spelt: dict[str, str] = {}
-        for word in _TOKEN.findall(_OWN.sub(" ", self._work.request[:LONGEST_REQUEST])):
+        for word in _TOKEN.findall(_without_marks(self._work.request[:LONGEST_REQUEST])):
             found = stem(word.lower())
             if found in mine and found not in spelt:
                 spelt[found] = word.lower()
@@ -115,19 +120,26 @@ class Requests:
 
 
 def _own_marks(work: Work) -> frozenset[str]:
-    return frozenset(mark.strip(".,!?;:()\"'").lower() for mark in _OWN.findall(work.request[:LONGEST_REQUEST]))
+    words = work.request[:LONGEST_REQUEST].split()
+    return frozenset(word.strip(".,!?;:()\"'").lower() for word in words if _MARK.search(word))
 
 
 def preferences(reading: Reading) -> list[str]:
-    """What the user said they want always, never or rather, each as a short line without ids, dates and amounts."""
+    """What the user said they want always, never or rather, each as a short line. One that lives by an id, a date or
+    an amount is for that request alone."""
     own = own_words(reading)
     found: dict[str, None] = {}
     for sentence in _SENTENCE.split(reading.work.request[:LONGEST_REQUEST]):
         line = " ".join(sentence.split()).strip(" \"'`")
-        if not _PREFERENCE.search(line) or _NO_PREFERENCE.search(line) or SUSPECT.search(line):
+        if (
+            len(line) > LONGEST_SENTENCE
+            or not _PREFERENCE.search(line)
+            or _NO_PREFERENCE.search(line)
+            or SUSPECT.search(line)
+        ):
             continue
         line = _generalised(_clause(line), own).rstrip(".!;, ")
-        if len(line) > LONGEST_PREFERENCE or line.count("…") > 1 or _POINTS_BACK.search(line):
+        if len(line) > LONGEST_PREFERENCE or "…" in line or _POINTS_BACK.search(line):
             continue
         if len(words_of(line).all) >= FEWEST_WORDS:
             found[line] = None
@@ -150,8 +162,7 @@ def _clause(line: str) -> str:
 
 
 def _generalised(line: str, own: Iterable[str]) -> str:
-    line = _DATE.sub("a certain date", line)
-    line = _AMOUNT.sub("…", _OWN.sub(lambda m: m[0] if _AMOUNT.fullmatch(m[0].strip(".,")) else "…", line))
+    line = _without_marks(_DATE.sub("…", line), "…")
     names = set(own)
     kept = ["…" if stem(word.strip(".,").lower()) in names else word for word in line.split()]
     return re.sub(r"[`\"<>{}\[\]]", "", " ".join(kept))

@@ -14,6 +14,7 @@ from bank.mishaps import Mishap, mishap
 from bank.work import Work
 
 LONGEST_NAME = 40
+LONGEST_ACTION = 2_000  # what is read of it
 LONGEST_VALUE = 30
 MOST_PARAMETERS = 40
 LONGEST_PARAMETERS = 8_000
@@ -110,6 +111,7 @@ def read(work: Work) -> Reading:
 @lru_cache(maxsize=4_096)
 def action_of(text: str) -> tuple[str, str | None]:
     """The name to compare and to quote, and what stood in its parentheses."""
+    text = text[:LONGEST_ACTION]
     if (call := _CALL.fullmatch(text)) is not None:
         return quotable(call.group(1)), call.group(2)
     if (request := _HTTP.match(text)) is not None:
@@ -124,9 +126,9 @@ def action_of(text: str) -> tuple[str, str | None]:
 @lru_cache(maxsize=4_096)
 def quotable(text: str, most: int = LONGEST_NAME) -> str:
     """A name as it may be quoted: one line, no marks, numbers of its own left out, not too long."""
-    line = re.sub(r"[^\w\s./:{}<>-]", "", text)
+    line = re.sub(r"[^\w\s./:{}<>-]", "", text[: 4 * most])
     if re.search(r"\s", line.strip()):  # words rather than a name: what has digits is one of a kind
-        line = re.sub(r"\S*\d{2,}\S*", "…", line)
+        line = " ".join("…" if re.search(r"\d\d", word) else word for word in line.split())
     line = " ".join(line.split())
     if SUSPECT.search(line) and " " in line:
         return line.split(" ", 1)[0][:most] + " …"

@@ -94,43 +94,33 @@ def _way_of_successes(contrast: Contrast) -> str:
     way = common_way(good)
     if len(way) < 2:
         return ""
-    who = {1: "The successful one", 2: "Both successful ones"}.get(len(good), f"All {len(good)} successful ones")
+    who = {1: "The successful one", 2: "Both successful ones"}.get(len(good), "All the successful ones")
     return f" {who} went this way: {arrows(way)}."
 
 
-def told_turn(turn: Turn, sessions: int) -> tuple[str, str]:
+def told_turn(turn: Turn, sessions: int, succeeded: int) -> tuple[str, str]:
+    """`sessions`: in how many it was seen; `succeeded`: how many of these went well as a whole."""
     error, call, others = _told_mishap(turn), f"`{turn.action}`", named(turn.others)
-    short = error.split(" (", 1)[0]
-    where = "In one session" if sessions == 1 else f"In {sessions} sessions"
+    after = f"{call} after {error.split(' (', 1)[0].removeprefix('the error ')}"
+    seen = f"{'In one session' if sessions == 1 else f'In {sessions} sessions'} {call} ended with {error}"
+    then = "" if succeeded else f" {'The session' if sessions == 1 else 'All of them'} failed in the end all the same."
     match turn.how:
         case "again":
-            return (
-                f"{call}: try again after {short}",
-                f"{where} {call} ended with {error}; the same call made again went well.",
-            )
+            return f"{after}: try again", f"{seen}; the same call made again went well.{then}"
         case "changed":
             names = named([change.name for change in turn.changes if change.name]) or "the text"
-            then = f"After {others}, the" if others else "The"
+            first = f"After {others}, the" if others else "The"
             changes = "; ".join(map(told_change, turn.changes))
-            return (
-                f"{call}: change {names} after {short}",
-                f"{where} {call} ended with {error}. {then} next call went well when {changes}.",
-            )
+            return f"{after}: change {names}", f"{seen}. {first} next call went well when {changes}.{then}"
         case "after":
-            return (
-                f"{call}: first {others} after {short}",
-                f"{where} {call} ended with {error}; after {others} the same call went well.",
-            )
+            return f"{after}: first {others}", f"{seen}; after {others} the same call went well.{then}"
         case "instead":
-            return (
-                f"{call}: go on with {others} after {short}",
-                f"{where} {call} ended with {error}; the work went on with {others} and succeeded.",
-            )
+            return f"{after}: go on with {others}", f"{seen}; the work went on with {others} and succeeded."
         case "stuck":
             often = f", {turn.tries} times with the same parameters in the last of them," if turn.tries > 1 else ""
             return (
-                f"{call}: nothing got past {short}",
-                f"{where} that failed {call} ended with {error}{often} and nothing that was tried got past it. "
+                f"{after}: nothing got past it",
+                f"{seen}{often} and nothing that was tried got past it.{then} "
                 f"Change what the error is about, or find out more, before calling it again.",
             )
 

@@ -1,11 +1,11 @@
-"""`python -m tests.bench [stores|learning]`: which parts to run; all of them where none is named."""
+"""`python -m tests.bench [stores|learning|trajectories]`: which parts to run; all of them where none is named."""
 
 import asyncio
 import sys
 
-from tests.bench import learning, stores
+from tests.bench import learning, stores, trajectories
 
-PARTS = {"stores": stores.run, "learning": learning.run}
+PARTS = {"stores": stores.run, "learning": learning.run, "trajectories": trajectories.run}
 
 
 def main() -> None:

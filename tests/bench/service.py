@@ -84,14 +84,14 @@ async def measured(embedder: str) -> AsyncIterator[Measured]:
 async def _until_up(process: subprocess.Popen[bytes], http: httpx.AsyncClient) -> None:
     import asyncio
 
-    for _ in range(1_200):
+    for _ in range(3_000):
         with contextlib.suppress(httpx.TransportError):
             if (await http.get("/health")).status_code == 200:
                 return
         if process.poll() is not None:
             raise RuntimeError("the service did not start: run `make run` to see why")
         await asyncio.sleep(0.1)
-    raise RuntimeError("the service did not start within two minutes")
+    raise RuntimeError("the service did not start within five minutes")
 
 
 async def times(call: Callable[[int], Awaitable[Any]], count: int, warm: int = 5) -> tuple[float, float]:
