@@ -65,6 +65,11 @@ def load_model(settings: Settings) -> Model:
 
 
 def load_distiller(settings: Settings) -> Distiller:
+    if settings.distiller == "openai":
+        from bank.distil_openai import OpenAIDistiller  # most of a second that only this distiller needs
+
+        key, base_url = settings.distiller_endpoint
+        return OpenAIDistiller(settings.distiller_model, key, base_url, settings.distiller_timeout)
     return RulesDistiller(lambda work, like: [])
 
 
@@ -114,7 +119,9 @@ async def running(
         stack.push_async_callback(sync.stop)
         search = Search(the_graph, vectors, embedder, sync, offers)
         harvest = Harvest(the_graph, sync, vectors, embedder, learning)
-        workers = Workers(the_graph, search, harvest, load_distiller(settings), settings.workers, settings.worker_lease)
+        distiller = load_distiller(settings)
+        stack.push_async_callback(distiller.close)
+        workers = Workers(the_graph, search, harvest, distiller, settings.workers, settings.worker_lease)
         if check_index:
             workers.start()
         stack.push_async_callback(workers.stop)

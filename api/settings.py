@@ -74,6 +74,15 @@ class Settings(BaseSettings):
     distiller: Literal["rules", "openai"] = Field(
         default="rules", description="What learns lessons from finished sessions: `rules` (no model) or `openai`."
     )
+    distiller_model: str = Field(default="gpt-4.1-mini", description="The model of the `openai` distiller.")
+    distiller_base_url: str | None = Field(
+        default=None, description="Its endpoint, which speaks OpenAI's API; without it `CAIRN_OPENAI_BASE_URL`."
+    )
+    distiller_api_key: SecretStr | None = Field(
+        default=None,
+        description="Its key; without it, and without an endpoint of its own, `CAIRN_OPENAI_API_KEY`.",
+    )
+    distiller_timeout: float = Field(default=60.0, gt=0, description="Seconds that one call there may take.")
     workers: int = Field(
         default=4, ge=0, le=64, description="How many sessions this process learns from at once; 0: none."
     )
@@ -90,6 +99,15 @@ class Settings(BaseSettings):
     @property
     def milvus_target(self) -> str:
         return self.milvus_uri or str(self.data / "milvus.db")
+
+    @property
+    def distiller_endpoint(self) -> tuple[str | None, str | None]:
+        """Key and base URL of the distiller; the embedder's key goes to the embedder's endpoint only."""
+        own, shared = self.distiller_api_key, self.openai_api_key
+        if self.distiller_base_url is None:
+            key = own or shared
+            return (key.get_secret_value() if key else None), self.openai_base_url
+        return (own.get_secret_value() if own else None), self.distiller_base_url
 
     def neo4j_secret(self) -> str:
         if self.neo4j_password_file is not None:

@@ -29,6 +29,8 @@ class Distiller(Protocol):
 
     async def distil(self, work: Work, like: Sequence[Work]) -> Distilled: ...
 
+    async def close(self) -> None: ...
+
 
 class RulesDistiller:
     """No model: it compares the session with sessions of like requests."""
@@ -40,3 +42,6 @@ class RulesDistiller:
 
     async def distil(self, work: Work, like: Sequence[Work]) -> Distilled:
         return Distilled(lessons=tuple(await asyncio.to_thread(self._compare, work, like)))
+
+    async def close(self) -> None:
+        """It holds nothing."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bank.distil import Distilled, DistillerFailed
+from bank.distil import Distilled, DistillerFailed, RulesDistiller
 from bank.embed import Embedder
 from bank.learn import FROM_FAILURE, FROM_SUCCESS, Learning
 from bank.lessons import check_lessons, lock_lessons, put_lessons, revise
@@ -169,7 +169,8 @@ class Harvest:
                 (
                     lesson.rb_id
                     for lesson, meaning in zip(known, meanings, strict=True)
-                    if (lesson.rb_id in mentioned or was_given(work, lesson))
+                    if lesson.status != LessonStatus.QUARANTINED  # which nobody is given
+                    and (lesson.rb_id in mentioned or was_given(work, lesson))
                     and repeats_given(draft.key_lesson, lesson.key_lesson, meaning)
                 ),
                 None,
@@ -178,7 +179,10 @@ class Harvest:
                 (meaning, lesson.rb_id)
                 for lesson, meaning, context in zip(known, meanings, known_contexts, strict=True)
                 if _comparable(lesson, draft)
-                and say_the_same(draft.key_lesson, lesson.key_lesson, meaning, float(contexts[place] @ context))
+                and (
+                    _same_finding(lesson, draft)
+                    or say_the_same(draft.key_lesson, lesson.key_lesson, meaning, float(contexts[place] @ context))
+                )
             ]
             if given is not None:
                 learnt.repeated.add(given)
@@ -210,6 +214,11 @@ def _comparable(lesson: Lesson, draft: LessonDraft) -> bool:
         and lesson.outcome == draft.outcome.value
         and lesson.status == draft.status.value
     )
+
+
+def _same_finding(lesson: Lesson, draft: LessonDraft) -> bool:
+    """The rules name a lesson after what they found; how often they found it is in its text and changes."""
+    return lesson.learned_by == draft.learned_by == RulesDistiller.name and lesson.title == draft.title
 
 
 def _draft(learnt: Learnt, work: Work, learned_by: str) -> LessonDraft:

@@ -1,20 +1,17 @@
-"""The only importer of `openai`: embeddings from any endpoint that speaks its API."""
+"""The embedder `openai`: vectors from any endpoint that speaks its API."""
 
-import itertools
-import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import openai
 
 from bank.embed import Vectors, normalised
+from bank.openai_client import Embeddings
 from graph.errors import SetupError, Unavailable
 
 BATCH = 256
 # The models take 8,191 tokens a text and 300,000 a call; no token is shorter than a byte.
 TEXT_BYTES = 8_000
 BATCH_BYTES = 290_000
-RETRIES = 3
 
 
 class OpenAIModel:
@@ -28,9 +25,7 @@ class OpenAIModel:
                 "The openai embedder needs a key: set CAIRN_OPENAI_API_KEY, or CAIRN_OPENAI_BASE_URL for an endpoint of "
                 "your own, or take another embedder with CAIRN_EMBEDDER=onnx."
             )
-        # The client itself tries again after 429, 5xx, time-outs and lost connections, with growing pauses.
-        self._client = openai.OpenAI(api_key=api_key or "none", base_url=base_url, timeout=timeout, max_retries=RETRIES)
-        self._model = model
+        self._embeddings = Embeddings(model, api_key, base_url, timeout)
         self.name = f"openai:{model}"
         self.dimensions = dimensions
 
@@ -41,26 +36,12 @@ class OpenAIModel:
         return normalised(np.array(vectors, np.float32))
 
     def _batch(self, texts: list[str]) -> list[list[float]]:
-        try:
-            answer = self._client.embeddings.create(model=self._model, input=texts, encoding_format="float")
-            rows = [row.embedding for row in sorted(answer.data, key=lambda row: row.index)]
-            found = {len(row) for row in rows}
-            finite = all(map(math.isfinite, itertools.chain.from_iterable(rows)))
-        except openai.APIStatusError as error:
-            raise Unavailable(f"The embeddings endpoint answered {error.status_code}.") from error
-        except openai.APIError as error:  # no connection, a time-out
-            raise Unavailable(f"The embeddings endpoint did not answer: {type(error).__name__}.") from error
-        except (ValueError, TypeError, AttributeError) as error:  # the client hands on whatever it was sent
-            raise Unavailable("The embeddings endpoint answered something that is no list of vectors.") from error
-        if len(rows) != len(texts):
-            raise Unavailable(f"The embeddings endpoint answered {len(rows)} vectors for {len(texts)} texts.")
-        if wrong := found - {self.dimensions}:
+        rows = self._embeddings.of(texts)
+        if wrong := {len(row) for row in rows} - {self.dimensions}:
             raise Unavailable(
                 f"The embeddings endpoint answered vectors of {wrong.pop()} dimensions; {self.dimensions} are expected. "
                 "Set CAIRN_OPENAI_DIMENSIONS to what the model gives, then run `make reembed`."
             )
-        if not finite:
-            raise Unavailable("The embeddings endpoint answered vectors with numbers that are not finite.")
         return rows
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import bank.openai_embedder
+import bank.openai_client
 from api.settings import Settings
 from bank.embed import BGE_QUERY_PREFIX, Embedder, OnnxModel, Vectors, WordLlamaModel, default_onnx_folder
 from bank.openai_embedder import OpenAIModel
@@ -343,7 +343,7 @@ def test_an_endpoint_that_does_not_do_its_work_is_unavailable(
     assert said in str(refused.value)
     assert KEY not in str(refused.value)
     assert KEY not in caplog.text
-    tries = 1 + bank.openai_embedder.RETRIES if status in (429, 500) else 1
+    tries = 1 + bank.openai_client.RETRIES if status in (429, 500) else 1
     assert len(endpoint.calls) == tries
 
 
