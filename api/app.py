@@ -13,6 +13,7 @@ from api.http import routes
 from api.settings import Settings
 from bank.bank import Bank
 from bank.distil import Distiller, RulesDistiller
+from bank.distil_rules import distil
 from bank.embed import Embedder, Model, OnnxModel, WordLlamaModel, default_onnx_folder
 from bank.harvest import Harvest
 from bank.learn import RULES, Learning
@@ -70,7 +71,7 @@ def load_distiller(settings: Settings) -> Distiller:
 
         key, base_url = settings.distiller_endpoint
         return OpenAIDistiller(settings.distiller_model, key, base_url, settings.distiller_timeout)
-    return RulesDistiller(lambda work, like: [])
+    return RulesDistiller(distil)
 
 
 @contextlib.asynccontextmanager

@@ -11,8 +11,9 @@ from typing import Any
 from bank.context import count
 from bank.distil import Distilled, DistillerFailed
 from bank.lesson_parser import MOST_LESSONS, NO_EXTRACTIONS, ParsedLesson, Unreadable, parse_lessons
+from bank.mishaps import failed
 from bank.openai_client import Chat
-from bank.work import Learnt, Work, WorkStep, reads_as_failure
+from bank.work import Learnt, Work, WorkStep
 from graph.errors import SetupError, Unavailable
 
 RECORD_CHARACTERS = 40_000  # some 10,000 tokens
@@ -106,7 +107,7 @@ def _learnt(lesson: ParsedLesson, work: Work) -> Learnt:
     the last one."""
     steps = [work.steps[number - 1] for number in lesson.steps if 0 < number <= len(work.steps)]
     if not steps:
-        steps = [*(step for step in work.steps if reads_as_failure(step.result)), *work.steps[-1:]]
+        steps = [*(step for step in work.steps if failed(step.result)), *work.steps[-1:]]
     return Learnt(
         title=lesson.title,
         key_lesson=lesson.content,
@@ -140,10 +141,10 @@ def record(work: Work) -> str:
 
 def _most_telling_first(steps: Sequence[WorkStep]) -> list[int]:
     many = len(steps)
-    failed = [place for place, step in enumerate(steps) if reads_as_failure(step.result)]
+    slips = [place for place, step in enumerate(steps) if failed(step.result)]
     order = [
         *reversed(range(max(0, many - LAST_STEPS), many)),
-        *(place for fail in reversed(failed) for place in (fail, fail + 1) if place < many),
+        *(place for slip in reversed(slips) for place in (slip, slip + 1) if place < many),
         *range(min(FIRST_STEPS, many)),
         *reversed(range(many)),
     ]

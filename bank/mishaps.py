@@ -118,6 +118,12 @@ def mishap(result: str | None) -> Mishap | None:
     return None
 
 
+def failed(result: str | None) -> bool:
+    """Whether what came of a step says that it went wrong. To find nothing is no failure."""
+    found = mishap(result)
+    return found is not None and not found.empty
+
+
 def _in_json(value: Any) -> Mishap | None:
     if isinstance(value, list):
         return Mishap(EMPTY) if not value else None

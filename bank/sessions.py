@@ -13,9 +13,10 @@ from enum import StrEnum
 from typing import Any
 
 from bank.lessons import check_namespace
+from bank.mishaps import failed
 from bank.model import BY_HAND, Outcome, first_words
 from bank.sync import Change, Sync
-from bank.work import Work, WorkStep, reads_as_failure
+from bank.work import Work, WorkStep
 from graph.checks import Checks
 from graph.errors import Conflict, NotFound, Problem
 from graph.ids import mint, mint_edge_id, mint_memory_id, readable
@@ -273,7 +274,7 @@ def trajectory(draft: SessionDraft) -> tuple[list[MemoryDraft], list[EdgeDraft]]
     path, edges = [request], []
     for number, step in enumerate(draft.steps, 1):
         text = step.action + _result_in_text(step.result)
-        status = None if step.result is None else "failed" if reads_as_failure(step.result) else "done"
+        status = None if step.result is None else "failed" if failed(step.result) else "done"
         path.append(
             memory(MemoryType.AgentAction, text, parameter_field=step.parameters, result=step.result, status=status)
         )

@@ -1,7 +1,5 @@
 """Frozen values of finished work: a session as it was handed in, and what a distiller learnt from it."""
 
-import re
-
 from bank.model import Outcome
 from graph.model import Value
 
@@ -44,17 +42,3 @@ class Learnt(Value):
     outcome: Outcome
     sources: tuple[str, ...]
     sessions: tuple[str, ...]
-
-
-_FAILURE = re.compile(
-    r"""^\W*(error|exception|traceback|fatal|fail(ed|ure)|denied|refused|forbidden|unauthori[sz]ed|invalid|time(d\ )?out
-        |not\ found|cannot|could\ not|couldn't|unable\ to)\b
-    |\b(error|exception|traceback)\b[^\w\s]*:
-    |\b[45]\d\d\ (bad\ request|unauthorized|forbidden|not\ found|conflict|too\ many|internal|bad\ gateway|service)""",
-    re.IGNORECASE | re.VERBOSE,
-)
-
-
-def reads_as_failure(result: str | None) -> bool:
-    """Whether what came of a step says, where it begins, that the step failed."""
-    return result is not None and _FAILURE.search(result[:200]) is not None

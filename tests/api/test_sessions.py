@@ -116,6 +116,23 @@ async def test_nothing_learned_is_an_end_with_a_reason(cairn: Service) -> None:
     assert (await ended(cairn, session["id"]))["state"] == "NOTHING_LEARNED"
 
 
+async def test_what_got_past_an_error_is_learnt_without_a_model(cairn: Service) -> None:
+    """By default: a lesson from one session, with its evidence, found by the next search; a like session supports it."""
+    first = await ended(cairn, (await submit(cairn, convId="r1", namespace="rules"))["id"])
+    assert (first["state"], first["learnedBy"]) == ("DONE", "rules")
+    (lesson,) = first["lessons"]
+    assert (lesson["learnedBy"], lesson["confidence"], lesson["status"]) == ("rules", 0.7, "ACTIVE")
+    memories = [memory["id"] for memory in first["memories"]]
+    assert {memories[0], memories[2], memories[3]} <= set(lesson["linkNodes"]) <= set(memories)
+    await cairn.settled()
+    found = await cairn.ask('{ searchLessons(query: "refund an order", namespace: "rules") { lesson { rbId } } }')
+    assert [hit["lesson"]["rbId"] for hit in found["searchLessons"]] == [lesson["rbId"]]
+    again = await submit(cairn, convId="r2", namespace="rules", request="Refund order 4712 for Mr Lund.")
+    second = await ended(cairn, again["id"])
+    assert [one["rbId"] for one in second["lessons"]] == [lesson["rbId"]]
+    assert {second["memories"][0]["id"], *lesson["linkNodes"]} <= set(second["lessons"][0]["linkNodes"])
+
+
 async def test_the_same_key_is_one_session(cairn: Service) -> None:
     """Eight calls at once with one key: one session. Another body under it is a CONFLICT."""
     answers = await asyncio.gather(*(submit(cairn, convId="key", idempotencyKey="k1") for _ in range(8)))
@@ -154,10 +171,10 @@ async def test_unknown_sessions(cairn: Service) -> None:
 
 
 async def test_a_session_goes_with_all_that_came_only_from_it(cairn: Service) -> None:
-    """Its memories and edges go, but for a memory that another's edge leads to and one that a lesson of somebody's hand
-    was learnt from; the stores agree, and its key cannot be used again."""
-    session = await submit(cairn, convId="gone", idempotencyKey="gone")
-    await ended(cairn, session["id"])
+    """Its lesson, its memories and edges go, but for a memory that another's edge leads to and one that a lesson of
+    somebody's hand was learnt from; the stores agree, and its key cannot be used again."""
+    session = await submit(cairn, convId="gone", namespace="gone", idempotencyKey="gone")
+    assert len((await ended(cairn, session["id"]))["lessons"]) == 1
     ids = [m["id"] for m in session["memories"]]
     await cairn.remember(
         "other", memories=[{"event": {"id": "EV1", "text": "The card terminal was changed."}}],
@@ -166,7 +183,7 @@ async def test_a_session_goes_with_all_that_came_only_from_it(cairn: Service) ->
     )  # fmt: skip
     answer = (await cairn.ask(DELETE, id=session["id"]))["deleteSession"]
     assert answer == {
-        "id": session["id"], "deleted": True, "memoriesRemoved": 3, "edgesRemoved": 4, "lessonsRemoved": 0,
+        "id": session["id"], "deleted": True, "memoriesRemoved": 3, "edgesRemoved": 4, "lessonsRemoved": 1,
         "keptMemories": [ids[3], ids[4]], "keptLessons": [],
     }  # fmt: skip
     seen = await cairn.ask('{ conversation(convId: "gone") { memories { id } } lesson(rbId: "88") { linkNodes } }')
@@ -175,13 +192,13 @@ async def test_a_session_goes_with_all_that_came_only_from_it(cairn: Service) ->
     assert (await cairn.ask(READ, id=session["id"]))["session"] is None
     assert (await cairn.settled())["ok"]
     with pytest.raises(Refused, match="has been deleted") as refused:
-        await submit(cairn, convId="gone", idempotencyKey="gone")
+        await submit(cairn, convId="gone", namespace="gone", idempotencyKey="gone")
     assert refused.value.code == "CONFLICT"
 
 
 async def test_a_memory_of_a_session_can_be_deleted(cairn: Service) -> None:
     """Deleting a step leaves the session with the others; without its request there is nothing to learn from."""
-    session = await submit(cairn, convId="less")
+    session = await submit(cairn, convId="less", namespace="less", steps=[{"action": "look"}, {"action": "refund"}])
     await ended(cairn, session["id"])
     for place in (1, 0):
         gone = session["memories"][place]["id"]

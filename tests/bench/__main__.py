@@ -1,16 +1,32 @@
-"""`python -m tests.bench [stores|learning|trajectories]`: which parts to run; all of them where none is named."""
+"""`python -m tests.bench [stores|learning|trajectories|sessions [1000 10000]]`: which parts to run; all where none is named.
+
+Numbers are the sizes at which the part before them is measured; without any it has its own.
+"""
 
 import asyncio
 import sys
+from collections.abc import Callable, Coroutine
+from typing import Any
 
-from tests.bench import learning, stores, trajectories
+from tests.bench import learning, sessions, stores, trajectories
 
-PARTS = {"stores": stores.run, "learning": learning.run, "trajectories": trajectories.run}
+PARTS: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
+    "stores": stores.run,
+    "learning": learning.run,
+    "trajectories": trajectories.run,
+    "sessions": sessions.run,
+}
 
 
 def main() -> None:
-    for name in sys.argv[1:] or PARTS:
-        asyncio.run(PARTS[name]())
+    wanted: list[tuple[str, list[int]]] = []
+    for word in sys.argv[1:] or PARTS:
+        if word.isdigit():
+            wanted[-1][1].append(int(word))
+        else:
+            wanted.append((word, []))
+    for name, sizes in wanted:
+        asyncio.run(PARTS[name](tuple(sizes)) if sizes else PARTS[name]())
 
 
 main()

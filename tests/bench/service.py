@@ -55,7 +55,7 @@ def _folder() -> Iterator[Path]:
 
 
 @contextlib.asynccontextmanager
-async def measured(embedder: str) -> AsyncIterator[Measured]:
+async def measured(embedder: str, more: dict[str, str] | None = None) -> AsyncIterator[Measured]:
     with _folder() as folder:
         port, bolt, http_port = free_port(), free_port(), free_port()
         settings = {
@@ -64,6 +64,7 @@ async def measured(embedder: str) -> AsyncIterator[Measured]:
             "CAIRN_NEO4J_BOLT_PORT": str(bolt),
             "CAIRN_NEO4J_HTTP_PORT": str(http_port),
             "CAIRN_EMBEDDER": embedder,
+            **(more or {}),
         }
         process = subprocess.Popen(
             [sys.executable, "-m", "api", "run"],

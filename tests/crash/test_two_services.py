@@ -31,7 +31,10 @@ REPORT = "{ integrity { ok nodes nodeVectors lessons lessonVectors missingVector
 
 
 @contextlib.asynccontextmanager
-async def _process(settings: Settings, milvus: MilvusServer, folder: Path) -> AsyncIterator[httpx.AsyncClient]:
+async def service_process(
+    settings: Settings, milvus: MilvusServer, folder: Path, extra: dict[str, str] | None = None
+) -> AsyncIterator[tuple[httpx.AsyncClient, asyncio.subprocess.Process]]:
+    """A service in a process of its own, and a client of it."""
     port = free_port()
     own = {
         "CAIRN_PORT": str(port),
@@ -42,6 +45,7 @@ async def _process(settings: Settings, milvus: MilvusServer, folder: Path) -> As
         "CAIRN_MILVUS_URI": milvus.uri,
         "CAIRN_MILVUS_DATABASE": "",
         "CAIRN_EMBEDDER": "wordllama",
+        **(extra or {}),
     }
     folder.mkdir()
     with open(folder / "log", "wb") as log:
@@ -56,9 +60,10 @@ async def _process(settings: Settings, milvus: MilvusServer, folder: Path) -> As
                     break
                 assert process.returncode is None
                 await asyncio.sleep(0.1)
-            yield http
+            yield http, process
     finally:
-        process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):  # a test may have killed it
+            process.send_signal(signal.SIGTERM)
         await process.wait()
         print((folder / "log").read_text())
 
@@ -102,7 +107,10 @@ async def test_both_sides_agree_when_it_is_quiet(settings: Settings, tmp_path: P
     milvus = MilvusServer(tmp_path)
     milvus.start()
     try:
-        async with _process(settings, milvus, tmp_path / "a") as one, _process(settings, milvus, tmp_path / "b") as two:
+        async with (
+            service_process(settings, milvus, tmp_path / "a") as (one, _),
+            service_process(settings, milvus, tmp_path / "b") as (two, _),
+        ):
             await asyncio.gather(*(_writer((one, two)[n % 2], n) for n in range(8)))
             for attempt in range(100):
                 reports = [(await _ask(http, REPORT))["data"]["integrity"] for http in (one, two)]

@@ -1,0 +1,156 @@
+"""Finished work: how many sessions are learnt from in a minute, how that grows, and what recall costs meanwhile.
+
+`python -m tests.bench sessions [1000 10000]`: the sizes at which growth is measured. The openai distiller speaks to a server on this
+machine that answers after one second.
+"""
+
+import asyncio
+import random
+import sys
+import time
+from typing import Any
+
+from tests.bank.chat import ChatServer, completion, lessons, record_of
+from tests.bench.service import Measured, measured, times
+
+SIZES = (1_000, 10_000)
+COUNTED = 100  # sessions that a rate is taken from
+CLIENTS = 8
+SUBMIT = "mutation($input: SessionInput!) { submitSession(input: $input) { id } }"
+RECALL = "query($q: String!) { recall(input: {query: $q, limit: 10}) { memories { score memory { id text } } lessons { score lesson { rbId keyLesson } } context } }"
+TASKS = "refund exchange cancellation rebooking upgrade baggage voucher invoice address subscription".split()
+THINGS = "order ticket parcel flight hotel laptop phone contract licence seat car insurance".split()
+TOOLS = (
+    "get_customer get_order list_payments check_policy calculate_fee search_stock send_message update_record".split()
+)
+ERRORS = ("Error: not found", "Error: amount does not add up", "Error: payment method not allowed", "Error: timed out")
+
+
+def session(chance: random.Random) -> dict[str, Any]:
+    """Six to ten steps with a slip now and then; which tools are used depends on the task, and some tasks fail without one."""
+    task, thing = chance.choice(TASKS), chance.choice(THINGS)
+    needed = TOOLS[TASKS.index(task) % len(TOOLS)]
+    tools = [*chance.sample(TOOLS, chance.randint(4, 6)), f"do_{task}"]
+    steps = []
+    for tool in tools:
+        parameters = f'{{"{thing}": "{chance.randrange(10**6)}", "amount": {chance.randrange(900)}}}'
+        if chance.random() < 0.15:
+            steps.append({"action": tool, "parameters": parameters, "result": chance.choice(ERRORS)})
+        steps.append(
+            {
+                "action": tool,
+                "parameters": parameters,
+                "result": f"{tool} gave {chance.randrange(10**6)} for the {thing}",
+            }
+        )
+    return {
+        "convId": f"bench-{chance.randrange(10**9)}",
+        "namespace": "bench",
+        "request": f"Please do the {task} of my {thing} number {chance.randrange(10**6)}.",
+        "outcome": "SUCCESS" if needed in tools or chance.random() < 0.2 else "FAILURE",
+        "steps": steps,
+        "answer": f"The {task} of the {thing} is taken care of.",
+    }
+
+
+async def hand_in(service: Measured, count: int, chance: random.Random) -> list[str]:
+    ids: list[str] = []
+
+    async def client() -> None:
+        while left:
+            ids.append((await service.ask(SUBMIT, input=left.pop()))["submitSession"]["id"])
+            shown("handed in", len(ids), count)
+
+    left = [session(chance) for _ in range(count)]
+    await asyncio.gather(*(client() for _ in range(CLIENTS)))
+    return ids
+
+
+async def open_ones(service: Measured, ids: list[str]) -> list[str]:
+    """Those that are still in the queue."""
+    found: list[str] = []
+    for place in range(0, len(ids), 100):
+        some = ids[place : place + 100]
+        query = " ".join(f's{n}: session(id: "{one}") {{ state }}' for n, one in enumerate(some))
+        answer = await service.ask("{ " + query + " }")
+        found += [one for n, one in enumerate(some) if answer[f"s{n}"]["state"] in ("QUEUED", "RUNNING")]
+    return found
+
+
+async def until_ended(service: Measured, ids: list[str]) -> None:
+    while ids := await open_ones(service, ids):
+        shown("still to be learnt from", len(ids), len(ids))
+        await asyncio.sleep(0.1)
+
+
+async def per_minute(service: Measured, chance: random.Random) -> tuple[float, float]:
+    """Sessions a minute that are handed in, and that are handed in and learnt from."""
+    start = time.perf_counter()
+    ids = await hand_in(service, COUNTED, chance)
+    handed_in = time.perf_counter() - start
+    await until_ended(service, ids)
+    return COUNTED / handed_in * 60, COUNTED / (time.perf_counter() - start) * 60
+
+
+async def recall_beside(service: Measured, chance: random.Random) -> tuple[float, float, int]:
+    """p50 of recall with nothing else to do, and while the queue is full: sessions are handed in, and learnt from."""
+
+    async def ask(number: int) -> None:
+        await service.ask(RECALL, q=f"{chance.choice(TASKS)} of my {chance.choice(THINGS)}")
+
+    idle, _ = await times(ask, 40)
+    busy = asyncio.create_task(hand_in(service, 2 * COUNTED, chance))
+    await asyncio.sleep(1)
+    taken = []
+    while not busy.done() or await open_ones(service, busy.result()[-20:]):
+        start = time.perf_counter()
+        await ask(0)
+        taken.append((time.perf_counter() - start) * 1_000)
+    await until_ended(service, await busy)
+    taken.sort()
+    return idle, taken[len(taken) // 2], len(taken)
+
+
+def one_lesson(body: dict[str, Any]) -> tuple[int, Any]:
+    words = record_of(body).split("Please do the ")[-1].split(" number")[0]
+    said = f"Check the policy before the {words} is done; without it the last step is refused."
+    return 200, completion(lessons({"title": f"Policy for the {words}", "when_to_use": f"The {words}.", "content": said, "tags": [], "outcome": "SUCCESS", "steps": [1]}))  # fmt: skip
+
+
+async def run(sizes: tuple[int, ...] = SIZES) -> None:
+    chance = random.Random(5)
+    chat = ChatServer()
+    chat.always, chat.pause = one_lesson, 1.0
+    chat.start()
+    print(f"\nSessions: {COUNTED} at a time by {CLIENTS} clients, 6 to 10 steps each; {sys.platform}\n")
+    for distiller in ("rules", "openai"):
+        for embedder in ("onnx", "wordllama"):
+            more = {"CAIRN_DISTILLER": distiller, "CAIRN_DISTILLER_BASE_URL": chat.url}
+            async with measured(embedder, more) as service:
+                handed_in, learnt = await per_minute(service, chance)
+                idle, busy, many = await recall_beside(service, chance)
+            print(
+                f"{distiller:7} {embedder:10} handed in {handed_in:6,.0f}/min, learnt from {learnt:6,.0f}/min; "
+                f"recall p50 {idle:.1f} ms idle, {busy:.1f} ms under a full queue ({many} calls)",
+                flush=True,
+            )
+    chat.stop()
+    async with measured("wordllama") as service:
+        there = 0
+        for size in sizes:
+            await until_ended(service, await hand_in(service, max(0, size - COUNTED - there), chance))
+            handed_in, learnt = await per_minute(service, chance)
+            idle, busy, many = await recall_beside(service, chance)
+            there = size + 2 * COUNTED
+            found = await service.ask("{ integrity { nodes edges lessons ok } }")
+            print(
+                f"{size:7,} sessions, {found['integrity']['nodes']:,} memories, {found['integrity']['lessons']:,} lessons: "
+                f"handed in {handed_in:,.0f}/min, learnt from {learnt:,.0f}/min; "
+                f"recall p50 {idle:.1f} ms idle, {busy:.1f} ms under a full queue ({many} calls)",
+                flush=True,
+            )
+
+
+def shown(what: str, done: int, of: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{what}: {done:,} of {of:,}          ", end="", file=sys.stderr, flush=True)
