@@ -12,12 +12,14 @@ from api.context import Cairn
 from api.http import routes
 from api.settings import Settings
 from bank.bank import Bank
+from bank.consolidate import Consolidation
 from bank.distil import Distiller, RulesDistiller
 from bank.distil_rules import distil
 from bank.embed import Embedder, Model, OnnxModel, WordLlamaModel, default_onnx_folder
 from bank.harvest import Harvest
 from bank.learn import RULES, Learning
 from bank.lesson_links import LessonLinks
+from bank.neighbours import Neighbours
 from bank.offers import Offers
 from bank.prune import Prune
 from bank.queue import Workers
@@ -26,7 +28,9 @@ from bank.scopes import Scopes
 from bank.search import Search
 from bank.sessions import Sessions
 from bank.signals import Signals
+from bank.sweeps import SweepKind, Sweeps
 from bank.sync import Sync
+from bank.upkeep import Upkeep
 from bank.vectors import Vectors
 from graph.errors import SetupError
 from graph.schema import apply_schema
@@ -126,6 +130,19 @@ async def running(
         if check_index:
             workers.start()
         stack.push_async_callback(workers.stop)
+        neighbours = Neighbours(the_graph, vectors)
+        upkeep = Upkeep(the_graph, neighbours)
+        consolidation = Consolidation(the_graph, sync, neighbours, upkeep, learning)
+        prune = Prune(the_graph, sync, learning)
+        steps = {
+            SweepKind.PRUNE: prune.step,
+            SweepKind.CONSOLIDATE: consolidation.step,
+            SweepKind.SUGGEST: upkeep.keep_suggestions,
+        }
+        sweeps = Sweeps(the_graph, steps, settings.sweep_hours)
+        if check_index:
+            sweeps.open()
+        stack.push_async_callback(sweeps.stop)
         yield Cairn(
             settings=settings,
             graph=the_graph,
@@ -136,8 +153,11 @@ async def running(
             signals=signals,
             links=LessonLinks(the_graph),
             offers=offers,
-            prune=Prune(the_graph, sync, learning),
+            prune=prune,
             scopes=Scopes(the_graph, sync),
+            upkeep=upkeep,
+            consolidation=consolidation,
+            sweeps=sweeps,
             search=search,
             recall=Recall(the_graph, sync, search, offers),
             sessions=Sessions(the_graph, sync, workers.wake),

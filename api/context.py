@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from api.loaders import Budget, Loaders
 from api.settings import Settings
 from bank.bank import Bank
+from bank.consolidate import Consolidation
 from bank.embed import Embedder
 from bank.lesson_links import LessonLinks
 from bank.offers import Offers
@@ -14,7 +15,9 @@ from bank.scopes import Scopes
 from bank.search import Search
 from bank.sessions import Sessions
 from bank.signals import Signals
+from bank.sweeps import Sweeps
 from bank.sync import Sync
+from bank.upkeep import Upkeep
 from bank.vectors import Vectors
 from graph.session import Graph
 
@@ -30,6 +33,9 @@ class Cairn:
     sync: Sync
     bank: Bank
     links: LessonLinks
+    upkeep: Upkeep
+    consolidation: Consolidation
+    sweeps: Sweeps
     search: Search
     recall: Recall
     signals: Signals

@@ -31,9 +31,10 @@ from api.inputs import (
 from api.limits import MOST_TOKENS, DepthRule
 from api.loaders import RECORDS
 from api.status import status_of
+from api.upkeep import UpkeepMutation, UpkeepQuery
 from bank.learn import PRUNED_BELOW
 from bank.lessons import check_namespace, parse_rb_id
-from bank.model import LessonQuery, LinkType, Outcome, Scope, SignalKind
+from bank.model import LessonQuery, Outcome, Scope, SignalKind
 from bank.paths import told_paths
 from bank.provenance import provenance
 from graph.checks import Checks
@@ -59,15 +60,8 @@ def checked_rb_id(value: str) -> int:
     return rb_id
 
 
-def checked_pair(source: str, target: str) -> tuple[int, int]:
-    checks = Checks()
-    pair = parse_rb_id(checks, "source", source), parse_rb_id(checks, "target", target)
-    checks.done()
-    return pair
-
-
 @strawberry.type
-class Query:
+class Query(UpkeepQuery):
     @strawberry.field
     async def memory(self, info: t.Asked, id: strawberry.ID) -> t.Memory | None:
         return await info.context.loaders.memories.load(checked_id("id", id))  # type: ignore[no-any-return]
@@ -231,7 +225,7 @@ class Query:
 
 
 @strawberry.type
-class Mutation:
+class Mutation(UpkeepMutation):
     @strawberry.mutation(
         description="One atomic write of any number of memories, edges and lessons. Upserts by id: the same call twice "
         "changes nothing. An edge or a lesson may name ids given in the same call. All of it is stored, or none of it."
@@ -375,29 +369,6 @@ class Mutation:
     )
     async def delete_session(self, info: t.Asked, id: strawberry.ID) -> t.DeleteSessionPayload:
         return await info.context.cairn.sessions.delete(checked_id("id", id))  # type: ignore[return-value]
-
-    @strawberry.mutation(
-        description="Links two lessons, or changes the link of this type that is there. CONFLICTS and ALTERNATIVE are one "
-        "link whichever way they are given."
-    )
-    async def connect_lessons(
-        self,
-        info: t.Asked,
-        source: strawberry.ID,
-        target: strawberry.ID,
-        type: LinkType,
-        strength: float = 0.5,
-        evidence: str | None = None,
-    ) -> t.LessonLink:
-        pair = checked_pair(source, target)
-        return await info.context.cairn.links.connect(*pair, type, strength, evidence)  # type: ignore[return-value]
-
-    @strawberry.mutation
-    async def disconnect_lessons(
-        self, info: t.Asked, source: strawberry.ID, target: strawberry.ID, type: LinkType
-    ) -> t.DeletePayload:
-        pair = checked_pair(source, target)
-        return await info.context.cairn.links.disconnect(*pair, type)  # type: ignore[return-value]
 
     @strawberry.mutation(
         description="Mends every disagreement of the two stores. dryRun: only counts them, as `integrity` does."

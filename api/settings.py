@@ -92,6 +92,12 @@ class Settings(BaseSettings):
         description="Seconds after which a session is given to another worker if its own gives no sign of life.",
     )
 
+    sweep_hours: float | None = Field(
+        default=None,
+        gt=0,
+        description="Hours after which the sweeps over all lessons run again by themselves; not set: only on request.",
+    )
+
     @property
     def embedded_neo4j(self) -> bool:
         return self.neo4j_uri is None

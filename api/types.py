@@ -344,6 +344,9 @@ class Lesson:
         points = await info.context.loaders.histories.load(int(self.rb_id))
         return list(points[-last:])
 
+    merged_into: strawberry.ID | None = strawberry.field(description="The lesson that it became part of.")
+    merged_from: list[strawberry.ID] = strawberry.field(description="The lessons that it was made of.")
+
     @strawberry.field(description="To other lessons and from them, the strongest first.")
     async def links(self, info: Asked) -> list["LessonLink"]:
         found = await info.context.loaders.lesson_links.load(int(self.rb_id))

@@ -90,6 +90,8 @@ class Lesson(Value):
     start_confidence: float = 0.8
     offered_count: int = 0
     worked: tuple[int, ...] = ()  # outcomes of the recalls that it was chosen for: see bank/uplift.py
+    merged_into: int | None = None
+    merged_from: tuple[int, ...] = ()
 
 
 class Uplift(Value):

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from bank.learn import MONTH, Learning
+from bank.learn import MONTH, PRUNED_BELOW, Learning
 from bank.lessons import revise_all
 from bank.model import Lesson, LessonStatus, Pruned, PruneReport, SignalKind
 from bank.signals import learnt_of
@@ -35,6 +35,13 @@ class Prune:
             for start in range(0, len(found), BATCH):
                 retired += await self._retire(found[start : start + BATCH], below)
         return PruneReport(dry_run=dry_run, found=len(found), retired=retired, lessons=tuple(pruned))
+
+    async def step(self, after: int) -> tuple[int, int, int | None]:
+        """One step of the sweep: how many lessons were looked at, how many were retired, and where it goes on."""
+        (page,) = await self._graph.read("prunable_lessons", after=after, below=PRUNED_BELOW, limit=PAGE)
+        batches = [page["ids"][start : start + BATCH] for start in range(0, len(page["ids"]), BATCH)]
+        retired = sum([await self._retire(batch, PRUNED_BELOW) for batch in batches])
+        return page["many"], retired, page["last"]
 
     async def _found(self, below: float, progress: Callable[[int], None]) -> list[int]:
         found: list[int] = []

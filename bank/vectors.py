@@ -336,6 +336,13 @@ class Vectors:
         )
         return {row["rb_id"]: np.asarray(row["key_lesson_vector"], np.float32) for row in rows}
 
+    async def later_lessons_near(self, vectors: Sequence[Vector], after: int, limit: int) -> list[list[Hit]]:
+        """The active lessons with larger ids than this one that are nearest to each of these vectors."""
+        active = f"tenant == {_literal(self._tenant)} and status == {_literal(LessonStatus.ACTIVE.value)}"
+        return await self._searches(
+            LESSONS, "key_lesson_vector", vectors, f"{active} and rb_id > {_literal(after)}", limit
+        )
+
     async def _searches(
         self, collection: str, field: str, wanted: Sequence[Vector] | Sequence[str], expression: str, limit: int
     ) -> list[list[Hit]]:

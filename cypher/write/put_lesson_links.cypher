@@ -8,12 +8,20 @@ CALL (row) { // a subquery, so that the two look-ups are not multiplied
   MATCH (t:Lesson {tenant: $tenant, rb_id: row.target})
   RETURN t
 }
-MERGE (s)-[k:$(row.type)]->(t)
-ON CREATE SET k.tenant = $tenant, k.created_time = $now
-SET k.strength = row.strength, k.evidence = row.evidence
-WITH s, t, k
-OPTIONAL MATCH (s)-[suggested:SUGGESTED {type: type(k)}]-(t)
-DELETE suggested
-WITH DISTINCT s, t, k
+FOREACH (_ IN CASE WHEN row.type = 'CAUSES' THEN [1] ELSE [] END | MERGE (s)-[:CAUSES]->(t))
+FOREACH (_ IN CASE WHEN row.type = 'REQUIRES' THEN [1] ELSE [] END | MERGE (s)-[:REQUIRES]->(t))
+FOREACH (_ IN CASE WHEN row.type = 'CONFLICTS' THEN [1] ELSE [] END | MERGE (s)-[:CONFLICTS]->(t))
+FOREACH (_ IN CASE WHEN row.type = 'ENHANCES' THEN [1] ELSE [] END | MERGE (s)-[:ENHANCES]->(t))
+FOREACH (_ IN CASE WHEN row.type = 'ALTERNATIVE' THEN [1] ELSE [] END | MERGE (s)-[:ALTERNATIVE]->(t))
+WITH row, s, t
+MATCH (s)-[k:CAUSES|REQUIRES|CONFLICTS|ENHANCES|ALTERNATIVE]->(t)
+WHERE type(k) = row.type
+SET k.tenant = $tenant, k.created_time = coalesce(k.created_time, $now), k.strength = row.strength, k.evidence = row.evidence
+WITH row, s, t, k
+CALL (row, s, t) {
+  MATCH (s)-[suggested:SUGGESTED]-(t)
+  WHERE suggested.type = row.type
+  DELETE suggested
+}
 RETURN collect({source: s.rb_id, target: t.rb_id, type: type(k), strength: k.strength, evidence: k.evidence,
   created_time: toString(k.created_time)}) AS rows

@@ -1,0 +1,259 @@
+"""Near-duplicates become one lesson, which keeps every source, signal and link of its parts; and back again.
+
+The parts stay as they are, with their own sources, signals and links, but RETIRED and pointing at the merged lesson. So
+a merge is undone by turning the states round. The text is that of the part with the best confidence, never a new one.
+"""
+
+import time
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from itertools import combinations
+from typing import Any
+
+from bank.learn import Learning
+from bank.lesson_links import put_links
+from bank.lessons import lock_lessons, put_lessons, revise, revise_all
+from bank.model import Lesson, LessonDraft, LessonStatus, Outcome, Scope
+from bank.neighbours import Near, Neighbours
+from bank.relations import SAME_MEANING, say_the_same
+from bank.signals import relearn
+from bank.sync import Change, Sync
+from bank.upkeep import SECONDS_A_CALL, Upkeep, compared
+from graph.checks import LINKS, TAGS
+from graph.errors import BadInput, Conflict, LimitExceeded, NotFound, Problem
+from graph.ids import mint
+from graph.model import Page, Value
+from graph.paging import decode_cursor, encode_cursor
+from graph.session import Graph, Row, Transaction
+
+MOST_PARTS = 20
+
+
+class Merge(Value):
+    """Lessons that say the same, the one whose text is kept, and the lesson they became (None: only proposed)."""
+
+    parts: tuple[Lesson, ...]
+    keeps: Lesson
+    merged: Lesson | None = None
+
+
+class Consolidation:
+    def __init__(self, graph: Graph, sync: Sync, neighbours: Neighbours, upkeep: Upkeep, learning: Learning) -> None:
+        self._graph = graph
+        self._sync = sync
+        self._neighbours = neighbours
+        self._upkeep = upkeep
+        self._learning = learning
+
+    async def consolidate(self, dry_run: bool, namespace: str | None, first: int, after: str | None) -> Page[Merge]:
+        """Proposes merges, or makes them, until there are enough or the time is over; the cursor says how to go on."""
+        last, skip = decode_cursor(after, int, int) if after else (0, 0)
+        until = time.monotonic() + SECONDS_A_CALL
+        nodes: list[Merge] = []
+        taken: set[int] = set()
+        while True:
+            page = await self._neighbours.page(last, namespace, SAME_MEANING)
+            groups = await self._groups(page.pairs, taken)
+            for place, group in enumerate(groups[skip:], skip):
+                if len(nodes) == first or (not dry_run and time.monotonic() > until):
+                    # What was merged is no longer met; what was only proposed is.
+                    cursor = encode_cursor(last, place if dry_run else 0)
+                    return Page[Merge](nodes=tuple(nodes), has_next_page=True, end_cursor=cursor)
+                merged = None if dry_run else await self.merge(group)
+                if dry_run or merged is not None:
+                    nodes.append(Merge(parts=tuple(group), keeps=best_of(group), merged=merged))
+            if page.last is None:
+                return Page[Merge](nodes=tuple(nodes), has_next_page=False, end_cursor=None)
+            last, skip = page.last, 0
+            if time.monotonic() > until:
+                return Page[Merge](nodes=tuple(nodes), has_next_page=True, end_cursor=encode_cursor(last, 0))
+
+    async def step(self, after: int) -> tuple[int, int, int | None]:
+        """One step of the sweep: how many lessons were looked at, how many merges were made, and where it goes on."""
+        page = await self._neighbours.page(after, None, SAME_MEANING)
+        merged = [await self.merge(group) for group in await self._groups(page.pairs, set())]
+        return page.examined, sum(one is not None for one in merged), page.last
+
+    async def _groups(self, pairs: Sequence[Near], taken: set[int]) -> list[list[Lesson]]:
+        same = [near for near, is_same in await compared(pairs, _may_become_one) if is_same]
+        known = await self._upkeep.verdicts(same)
+        apart = {pair for pair, verdict in known.items() if verdict.kept_apart or verdict.conflicts}
+        return groups_of(same, apart, taken)
+
+    # ------------------------------------------------------------ one merge
+
+    async def merge(self, parts: Sequence[Lesson]) -> Lesson | None:
+        """One transaction. None: a part has changed meanwhile, or the whole would hold more than a lesson can."""
+        draft = _draft(parts)
+        if len(draft.link_nodes) > LINKS or len(draft.tags) > TAGS:
+            return None
+        self._sync.expect([draft.key_lesson, draft.context_to_prefer])
+
+        async def work(tx: Transaction) -> list[Change]:
+            assert draft.rb_id is not None
+            now = datetime.now(UTC)
+            ids = sorted(part.rb_id for part in parts)
+            await tx.run("lock_known_memories", ids=sorted(draft.link_nodes))
+            linked = await tx.run("links_of_lessons", ids=ids)
+            ends = {link[end] for row in linked for link in row["links"] for end in ("source", "target")}
+            rows = await tx.run("lock_known_lessons", ids=sorted(ends.union(ids)))
+            locked = {row["rb_id"]: row for row in rows}
+            if any(
+                part.rb_id not in locked or locked[part.rb_id]["properties"]["revision"] != part.revision
+                for part in parts
+            ):
+                return []
+            new = await lock_lessons(tx, [draft.rb_id])
+            lessons, _, _ = await put_lessons(tx, [draft], new, now, revision, self._learning)
+            kept = {"merged_from": ids, **_kept(parts)}
+            await tx.run("put_lessons", rows=[{"rb_id": draft.rb_id, "changes": kept}])
+            await tx.run("share_signals", merged=draft.rb_id, parts=ids)
+            properties = {**lessons[draft.rb_id].model_dump(), **kept}
+            learnt = await relearn(tx, {draft.rb_id: {"properties": properties}}, now, self._learning)
+            links = _moved(await tx.run("links_of_lessons", ids=ids), set(ids), draft.rb_id)
+            if links:
+                await put_links(tx, links, now)
+            changes = [Change(learnt[draft.rb_id], fresh=True)]
+            before = [
+                {"rb_id": rb_id, "merged": draft.rb_id, "updated_at": locked[rb_id]["properties"]["updated_at"]}
+                for rb_id in ids
+            ]
+            wanted = {"status": LessonStatus.RETIRED.value, "merged_into": draft.rb_id}
+            retired = await revise_all(tx, [locked[rb_id] for rb_id in ids], wanted, now, revision)
+            changes += [Change(part) for part in retired]
+            await tx.run("note_merge", parts=before, now=now)
+            return changes
+
+        async with self._sync.writing() as revision:
+            try:
+                changes = await self._graph.write(work)
+            except LimitExceeded:  # more links than one lesson may have
+                return None
+            await self._sync.index(revision, changes)
+        return changes[0].record if changes else None  # type: ignore[return-value]
+
+    async def undo(self, rb_id: int) -> list[Lesson]:
+        """The parts are as they were before, the merged lesson is RETIRED, and they are not merged again."""
+
+        async def work(tx: Transaction) -> list[Change]:
+            now = datetime.now(UTC)
+            merged = await _lock_merged(tx, rb_id)
+            before = {row["rb_id"]: row["updated_before"] for row in await tx.run("parts_of_merged", merged=rb_id)}
+            rows = await tx.run("lock_known_lessons", ids=sorted(before))
+            changes = []
+            for row in rows:
+                wanted: dict[str, Any] = {"merged_into": None}
+                if row["properties"]["status"] == LessonStatus.RETIRED:
+                    wanted["status"] = LessonStatus.ACTIVE.value
+                part, _ = await revise(tx, row, wanted, now, revision)
+                changes.append(Change(part))
+            again = [{"rb_id": key, "changes": {"updated_at": _moment(value)}} for key, value in before.items()]
+            await tx.run("put_lessons", rows=again)
+            pairs = [list(pair) for pair in combinations(sorted(before), 2)]
+            await tx.run("undo_merge", merged=rb_id, pairs=pairs, now=now)
+            wanted = {"status": LessonStatus.RETIRED.value, "merged_from": []}
+            lesson, _ = await revise(tx, merged, wanted, now, revision)
+            return [*changes, Change(lesson)]
+
+        async with self._sync.writing() as revision:
+            changes = await self._graph.write(work)
+            await self._sync.index(revision, changes)
+        return [change.record for change in changes[:-1] if isinstance(change.record, Lesson)]
+
+
+async def _lock_merged(tx: Transaction, rb_id: int) -> Row:
+    rows = await tx.run("lock_known_lessons", ids=[rb_id])
+    if not rows:
+        raise NotFound.ids("lesson", "rbId", [str(rb_id)])
+    properties = rows[0]["properties"]
+    if not properties.get("merged_from"):
+        raise BadInput.of([Problem("rbId", f"{rb_id} was not made by consolidate, or has been undone")])
+    if properties.get("merged_into"):
+        raise Conflict(f"Lesson {rb_id} became part of lesson {properties['merged_into']}. Undo that one first.")
+    return rows[0]
+
+
+# ---------------------------------------------------------------- which lessons, and what of them
+
+
+def _may_become_one(near: Near) -> bool:
+    one, other = near.one, near.other
+    return (one.namespace, one.scope) == (other.namespace, other.scope) and say_the_same(one, other, near.similarity)
+
+
+def groups_of(same: Sequence[Near], apart: Collection[tuple[int, int]], taken: set[int]) -> list[list[Lesson]]:
+    """Each lesson with the later ones that say the same, and none of which is to be kept apart from another of them."""
+    found: dict[int, list[Near]] = {}
+    for near in same:
+        found.setdefault(near.one.rb_id, []).append(near)
+    groups = []
+    for leader, own in found.items():
+        if leader in taken:
+            continue
+        group = [own[0].one]
+        for near in sorted(own, key=lambda near: (-near.similarity, near.other.rb_id)):
+            other = near.other
+            if other.rb_id in taken or len(group) == MOST_PARTS:
+                continue
+            pairs = [(min(one.rb_id, other.rb_id), max(one.rb_id, other.rb_id)) for one in group]
+            if not any(pair in apart for pair in pairs) and all(say_the_same(one, other, 1.0) for one in group):
+                group.append(other)
+        if len(group) > 1:
+            taken |= {one.rb_id for one in group}
+            groups.append(group)
+    return groups
+
+
+def best_of(parts: Sequence[Lesson]) -> Lesson:
+    """The part whose text is kept: the best confidence, then the most use, then the oldest."""
+    return max(parts, key=lambda one: (one.confidence, one.usage_count, -one.rb_id))
+
+
+def _draft(parts: Sequence[Lesson]) -> LessonDraft:
+    best = best_of(parts)
+    ordered = [best, *(part for part in parts if part is not best)]
+    return LessonDraft(
+        rb_id=mint(),
+        title=best.title,
+        key_lesson=best.key_lesson,
+        context_to_prefer=best.context_to_prefer,
+        tags=tuple(dict.fromkeys(tag for part in ordered for tag in part.tags)),
+        link_nodes=tuple(dict.fromkeys(node for part in ordered for node in part.link_nodes)),
+        outcome=Outcome(best.outcome),
+        namespace=best.namespace,
+        scope=Scope(best.scope),
+        start_confidence=best.start_confidence,
+        learned_by=best.learned_by,
+    )
+
+
+def _kept(parts: Sequence[Lesson]) -> dict[str, Any]:
+    """What a draft does not say: since when the text is known, lost sources, and the counts of offers and outcomes."""
+    there = {node for part in parts for node in part.link_nodes}
+    counts = [part.worked for part in parts if part.worked]
+    return {
+        "created_at": best_of(parts).created_at,
+        "lost_sources": list(dict.fromkeys(node for part in parts for node in part.lost_sources if node not in there)),
+        "offered_count": sum(part.offered_count for part in parts),
+        "worked": [sum(column) for column in zip(*counts, strict=True)],
+    }
+
+
+def _moved(rows: Sequence[Row], parts: set[int], merged: int) -> list[Row]:
+    """The links of the parts to others, as links of the merged lesson; of several of a kind the strongest."""
+    found: dict[tuple[int, int, str], Row] = {}
+    for link in sorted((link for row in rows for link in row["links"]), key=lambda link: link["strength"]):
+        source, target = (merged if link[end] in parts else link[end] for end in ("source", "target"))
+        if source != target:
+            found[source, target, link["type"]] = {
+                "source": source,
+                "target": target,
+                "type": link["type"],
+                "strength": link["strength"],
+                "evidence": link["evidence"],
+            }
+    return list(found.values())
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)

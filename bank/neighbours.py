@@ -1,0 +1,101 @@
+"""Lessons that are near each other, page by page over the whole bank: never all pairs, never all lessons in memory.
+
+A page is a few lessons in the order of their ids. Their vectors come from the index, several are searched at once, and
+each lesson meets only lessons with larger ids, so that a pair is met once. What the index finds the graph confirms.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bank.lessons import Lessons
+from bank.model import Lesson, LessonStatus
+from bank.vectors import Vectors
+from graph.session import Graph
+
+PAGE = 128
+AT_ONCE = 16  # vectors in one call: short calls let the searches of others in between
+NEAREST = 20
+
+
+@dataclass(frozen=True)
+class Near:
+    """Two lessons, the one with the smaller id first, and how near they are in meaning."""
+
+    one: Lesson
+    other: Lesson
+    similarity: float
+
+    @property
+    def ids(self) -> tuple[int, int]:
+        return self.one.rb_id, self.other.rb_id
+
+
+@dataclass(frozen=True)
+class NearPage:
+    """`last`: the largest id that was looked at; None: there are no more lessons."""
+
+    examined: int
+    pairs: tuple[Near, ...]
+    last: int | None
+
+
+class Neighbours:
+    def __init__(self, graph: Graph, vectors: Vectors) -> None:
+        self._graph = graph
+        self._vectors = vectors
+        self._lessons = Lessons(graph)
+
+    async def page(self, after: int, namespace: str | None, least: float, sources: bool = False) -> NearPage:
+        """The pairs of the next lessons. `sources`: also pairs that were learnt from the same memory."""
+        rows = await self._graph.read("lessons_in_order", after=after, limit=PAGE)
+        found = [Lesson.from_row(row["properties"]) for row in rows]
+        lessons = {one.rb_id: one for one in found if _counts(one, namespace)}
+        near = await self._near(lessons, after, least)
+        if sources:
+            near |= {pair: near.get(pair, 0.0) for pair in await self._same_sources(lessons, only_later=True)}
+        pairs = await self._confirmed(lessons, near)
+        return NearPage(len(lessons), pairs, found[-1].rb_id if len(rows) == PAGE else None)
+
+    async def of(self, lesson: Lesson, least: float) -> tuple[Near, ...]:
+        """The pairs of one lesson, whatever the ids of the others."""
+        near = await self._near({lesson.rb_id: lesson}, -1, least)
+        near |= {pair: near.get(pair, 0.0) for pair in await self._same_sources([lesson.rb_id], only_later=False)}
+        return await self._confirmed({lesson.rb_id: lesson}, near)
+
+    async def _near(self, lessons: dict[int, Lesson], after: int, least: float) -> dict[tuple[int, int], float]:
+        vectors = await self._vectors.lesson_vectors(list(lessons))
+        ids = sorted(vectors)
+        near: dict[tuple[int, int], float] = {}
+        for place in range(0, len(ids), AT_ONCE):
+            some = ids[place : place + AT_ONCE]
+            lists = await self._vectors.later_lessons_near([vectors[rb_id] for rb_id in some], after, NEAREST + 1)
+            for rb_id, hits in zip(some, lists, strict=True):
+                near |= {
+                    _pair(rb_id, hit.key): hit.score
+                    for hit in hits
+                    if hit.score >= least and hit.key != rb_id and (after < 0 or hit.key > rb_id)
+                }
+        return near
+
+    async def _same_sources(self, lessons: Iterable[int], only_later: bool) -> set[tuple[int, int]]:
+        rows = await self._graph.read(
+            "lessons_of_same_sources", ids=list(lessons), only_later=only_later, limit=NEAREST
+        )
+        return {_pair(row["rb_id"], other) for row in rows for other in row["others"]}
+
+    async def _confirmed(self, lessons: dict[int, Lesson], near: dict[tuple[int, int], float]) -> tuple[Near, ...]:
+        others = await self._lessons.by_id({end for pair in near for end in pair} - lessons.keys())
+        known = {rb_id: one for rb_id, one in {**others, **lessons}.items() if one.status == LessonStatus.ACTIVE}
+        return tuple(
+            Near(known[one], known[other], similarity)
+            for (one, other), similarity in sorted(near.items())
+            if one in known and other in known
+        )
+
+
+def _counts(lesson: Lesson, namespace: str | None) -> bool:
+    return lesson.status == LessonStatus.ACTIVE and (namespace is None or lesson.namespace == namespace)
+
+
+def _pair(one: int, other: int) -> tuple[int, int]:
+    return (one, other) if one < other else (other, one)

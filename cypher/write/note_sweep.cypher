@@ -1,0 +1,5 @@
+// Notes how far a sweep is, or how it ended.
+// params: $tenant, $kind, $state, $examined, $found, $now, $finished_at, $error
+// returns: nothing
+MATCH (s:Sweep {tenant: $tenant, kind: $kind})
+SET s.state = $state, s.examined = $examined, s.found = $found, s.heard_at = $now, s.finished_at = $finished_at, s.error = $error

@@ -1,0 +1,253 @@
+"""Near-duplicates become one lesson that keeps all of them, and back again; by call, by sweep and by the clock."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from api.settings import Settings
+from tests.ports import free_port
+from tests.service import Refused, Service, serving
+
+CONSOLIDATE = """mutation($dryRun: Boolean! = true, $namespace: String, $first: Int! = 20, $after: String) {
+  consolidate(dryRun: $dryRun, namespace: $namespace, first: $first, after: $after) {
+    nodes { parts { rbId } keeps { rbId } merged { rbId } } pageInfo { hasNextPage endCursor } } }"""
+UNDO = "mutation($rbId: ID!) { undoConsolidation(rbId: $rbId) { rbId status } }"
+LESSON = """query($rbId: ID!) { lesson(rbId: $rbId) {
+  rbId title keyLesson contextToPrefer tags linkNodes sources { id } outcome namespace scope status confidence usageCount
+  createdAt updatedAt lastUsedAt mergedInto mergedFrom signals(first: 50) { nodes { kind comment } }
+  links { source { rbId } target { rbId } type strength } } }"""
+CONNECT = """mutation($source: ID!, $target: ID!, $type: LinkType!, $strength: Float!) {
+  connectLessons(source: $source, target: $target, type: $type, strength: $strength) { type } }"""
+SEARCH = """query($query: String!, $namespace: String) {
+  searchLessons(query: $query, namespace: $namespace, limit: 20) { lesson { rbId } } }"""
+
+
+def lesson(rb_id: int, text: str, context: str, **more: Any) -> dict[str, Any]:
+    return {"rbId": str(rb_id), "keyLesson": text, "contextToPrefer": context, **more}
+
+
+async def one(cairn: Service, rb_id: str) -> dict[str, Any]:
+    return (await cairn.ask(LESSON, rbId=rb_id))["lesson"]  # type: ignore[no-any-return]
+
+
+async def merges(cairn: Service, **asked: Any) -> list[dict[str, Any]]:
+    page = (await cairn.ask(CONSOLIDATE, **asked))["consolidate"]
+    assert not page["pageInfo"]["hasNextPage"]
+    return page["nodes"]  # type: ignore[no-any-return]
+
+
+def ids(lessons: list[dict[str, Any]]) -> list[str]:
+    return sorted(found["rbId"] for found in lessons)
+
+
+async def searched(cairn: Service, query: str, namespace: str) -> set[str]:
+    found = (await cairn.ask(SEARCH, query=query, namespace=namespace))["searchLessons"]
+    return {hit["lesson"]["rbId"] for hit in found}
+
+
+CONTEXT = "Weekly sales are compared with stock."
+
+
+async def test_a_merge_keeps_every_source_signal_and_link_and_can_be_undone(cairn: Service) -> None:
+    """Proposed first, without a change; done, the parts are RETIRED and point to it; undone, they are as they were."""
+    await cairn.remember(
+        memories=[{"event": {"id": f"A{n}", "text": f"Event number {n}."}} for n in range(3)],
+        lessons=[
+            lesson(1, "Join sales and stock on the order date.", CONTEXT, namespace="n1", linkNodes=["A0"], tags=["x"]),
+            lesson(2, "Sales and stock: join on the order date.", CONTEXT, namespace="n1", linkNodes=["A1", "A0"], tags=["y"]),
+            lesson(3, "Join stock and sales on their order date.", CONTEXT, namespace="n1", linkNodes=["A2"]),
+            lesson(4, "Ask who maintains the table.", "A table is new.", namespace="n1"),
+            lesson(5, "Look at the last load.", "A table is old.", namespace="n1"),
+        ],
+    )  # fmt: skip
+    for n in range(2):
+        await cairn.ask(f'mutation {{ giveFeedback(rbId: "2", helpful: true, comment: "good {n}") {{ rbId }} }}')
+    await cairn.ask('mutation { recordOutcome(rbIds: ["1", "2"], succeeded: true) { rbId } }')
+    await cairn.ask(CONNECT, source="1", target="4", type="REQUIRES", strength=0.3)
+    await cairn.ask(CONNECT, source="2", target="4", type="REQUIRES", strength=0.7)
+    await cairn.ask(CONNECT, source="5", target="3", type="ENHANCES", strength=0.6)
+    await cairn.ask(CONNECT, source="1", target="3", type="ENHANCES", strength=0.6)
+    before = {rb_id: await one(cairn, rb_id) for rb_id in "123"}
+
+    (proposed,) = await merges(cairn, namespace="n1")
+    assert (ids(proposed["parts"]), proposed["keeps"]["rbId"], proposed["merged"]) == (["1", "2", "3"], "2", None)
+    assert {rb_id: await one(cairn, rb_id) for rb_id in "123"} == before
+
+    (done,) = await merges(cairn, namespace="n1", dryRun=False)
+    merged = await one(cairn, done["merged"]["rbId"])
+    assert merged["status"] == "ACTIVE" and merged["mergedFrom"] == ["1", "2", "3"]
+    for field in ("title", "keyLesson", "contextToPrefer", "outcome", "namespace", "scope", "createdAt"):
+        assert merged[field] == before["2"][field]
+    assert sorted(merged["tags"]) == ["x", "y"]
+    assert sorted(merged["linkNodes"]) == sorted(source["id"] for source in merged["sources"]) == ["A0", "A1", "A2"]
+    said = sorted((signal["kind"], signal["comment"] or "") for signal in merged["signals"]["nodes"])
+    assert said == [("HELPFUL", "good 0"), ("HELPFUL", "good 1"), ("SUCCEEDED", ""), ("SUCCEEDED", "")]
+    assert merged["usageCount"] == 4 and merged["confidence"] >= before["2"]["confidence"]
+    links = {
+        (link["source"]["rbId"], link["type"], link["target"]["rbId"], link["strength"]) for link in merged["links"]
+    }
+    assert links == {(merged["rbId"], "REQUIRES", "4", 0.7), ("5", "ENHANCES", merged["rbId"], 0.6)}
+    for rb_id in "123":
+        part = await one(cairn, rb_id)
+        assert (part["status"], part["mergedInto"]) == ("RETIRED", merged["rbId"])
+        assert part["linkNodes"] == before[rb_id]["linkNodes"] and part["signals"] == before[rb_id]["signals"]
+    assert await searched(cairn, "join sales and stock", "n1") == {merged["rbId"], "4", "5"}
+    assert await merges(cairn, namespace="n1") == []
+    assert (await cairn.settled())["ok"]
+
+    parts = (await cairn.ask(UNDO, rbId=merged["rbId"]))["undoConsolidation"]
+    assert [(part["rbId"], part["status"]) for part in parts] == [("1", "ACTIVE"), ("2", "ACTIVE"), ("3", "ACTIVE")]
+    for rb_id in "123":
+        part = await one(cairn, rb_id)
+        part["links"] = [link for link in part["links"] if merged["rbId"] not in str(link)]
+        assert part == before[rb_id]
+    assert (await one(cairn, merged["rbId"]))["status"] == "RETIRED"
+    assert await searched(cairn, "join sales and stock", "n1") == {"1", "2", "3", "4", "5"}
+    assert await merges(cairn, namespace="n1", dryRun=False) == []  # somebody wants them apart
+    assert (await cairn.settled())["ok"]
+    with pytest.raises(Refused) as again:
+        await cairn.ask(UNDO, rbId=merged["rbId"])
+    assert (again.value.code, again.value.fields) == ("BAD_USER_INPUT", ["rbId"])
+
+
+async def test_what_only_looks_alike_is_not_merged(cairn: Service) -> None:
+    """Neither contradictions, nor another outcome, namespace, scope or context, nor what is linked as a conflict."""
+    await cairn.remember(
+        lessons=[
+            lesson(11, "Always close the valve before the test.", "The boiler is tested.", namespace="n2"),
+            lesson(12, "Never close the valve before the test.", "The boiler is tested.", namespace="n2"),
+            lesson(13, "Set the boiler to 60 degrees.", "The boiler starts.", namespace="n2"),
+            lesson(14, "Set the boiler to 80 degrees.", "The boiler starts.", namespace="n2"),
+            lesson(15, "Drain the tank slowly.", "The tank is full.", namespace="n2"),
+            lesson(16, "Drain the tank slowly.", "The tank is full.", namespace="n2", outcome="FAILURE"),
+            lesson(17, "Drain the tank slowly.", "The tank is full.", namespace="n3"),
+            lesson(18, "Drain the tank slowly.", "The tank is full.", namespace="n2", scope="TEAM"),
+            lesson(19, "Drain the tank slowly.", "Winter has come to town.", namespace="n2"),
+            lesson(20, "Oil the hinge.", "The hatch squeaks.", namespace="n2"),
+            lesson(21, "Oil the hinge.", "The hatch squeaks.", namespace="n2"),
+        ]
+    )
+    await cairn.ask(CONNECT, source="20", target="21", type="CONFLICTS", strength=0.5)
+    assert await merges(cairn, namespace="n2", dryRun=False) == []
+    await cairn.ask('mutation { disconnectLessons(source: "20", target: "21", type: CONFLICTS) { deleted } }')
+    assert [ids(merge["parts"]) for merge in await merges(cairn, namespace="n2")] == [["20", "21"]]
+
+
+async def test_a_merge_of_merges_is_undone_from_the_outside(cairn: Service) -> None:
+    """The inner one says which to undo first."""
+    same = {"context": "A ladder is used.", "namespace": "n4"}
+    await cairn.remember(lessons=[_ladder(n, **same) for n in (31, 32)])
+    (inner,) = await merges(cairn, namespace="n4", dryRun=False)
+    await cairn.remember(lessons=[_ladder(33, **same)])
+    (outer,) = await merges(cairn, namespace="n4", dryRun=False)
+    assert ids(outer["parts"]) == sorted(["33", inner["merged"]["rbId"]])
+    with pytest.raises(Refused) as refused:
+        await cairn.ask(UNDO, rbId=inner["merged"]["rbId"])
+    assert refused.value.code == "CONFLICT" and outer["merged"]["rbId"] in str(refused.value)
+    await cairn.ask(UNDO, rbId=outer["merged"]["rbId"])
+    await cairn.ask(UNDO, rbId=inner["merged"]["rbId"])
+    assert [(await one(cairn, rb_id))["status"] for rb_id in ("31", "32", "33")] == ["ACTIVE"] * 3
+    with pytest.raises(Refused) as unknown:
+        await cairn.ask(UNDO, rbId="999")
+    assert unknown.value.code == "NOT_FOUND"
+
+
+def _ladder(rb_id: int, context: str, namespace: str) -> dict[str, Any]:
+    return lesson(rb_id, "Fix the ladder at its top.", context, namespace=namespace)
+
+
+async def test_a_few_at_a_time(cairn: Service) -> None:
+    """`first` merges a call; the cursor goes on from there."""
+    texts = ["Sharpen the chisel on wet stone.", "Count the screws twice.", "Varnish the door outside."]
+    await cairn.remember(
+        lessons=[
+            lesson(40 + 2 * place + twin, text, f"Job {place} begins.", namespace="n5")
+            for place, text in enumerate(texts)
+            for twin in (0, 1)
+        ]
+    )
+    seen: list[list[str]] = []
+    after = None
+    while True:
+        page = (await cairn.ask(CONSOLIDATE, namespace="n5", first=1, after=after))["consolidate"]
+        seen += [ids(merge["parts"]) for merge in page["nodes"]]
+        after = page["pageInfo"]["endCursor"]
+        if not page["pageInfo"]["hasNextPage"]:
+            break
+    assert seen == [["40", "41"], ["42", "43"], ["44", "45"]]
+    done = (await cairn.ask(CONSOLIDATE, namespace="n5", first=2, dryRun=False))["consolidate"]
+    assert len(done["nodes"]) == 2 and done["pageInfo"]["hasNextPage"]
+    rest = await merges(cairn, namespace="n5", dryRun=False, after=done["pageInfo"]["endCursor"])
+    assert [ids(merge["parts"]) for merge in rest] == [["44", "45"]]
+
+
+async def test_two_calls_at_once_merge_once(cairn: Service) -> None:
+    """A part that another call has merged meanwhile is left alone."""
+    await cairn.remember(
+        lessons=[lesson(50 + n, "Paint the fence green.", "Spring is near.", namespace="n6") for n in range(4)]
+    )
+    calls = await asyncio.gather(*(merges(cairn, namespace="n6", dryRun=False) for _ in range(4)))
+    assert sum(len(call) for call in calls) == 1
+    active = '{ lessons(filter: {namespace: "n6", status: ACTIVE}) { nodes { mergedFrom } } }'
+    assert (await cairn.ask(active))["lessons"]["nodes"] == [{"mergedFrom": ["50", "51", "52", "53"]}]
+
+
+# ---------------------------------------------------------------- sweeps
+
+
+@pytest.fixture(scope="module")
+async def ticking(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
+    """A service whose clock is set to every second."""
+    changed = {"port": free_port(), "data": tmp_path_factory.mktemp("data"), "tenant": f"{settings.tenant}-clock"}
+    async with serving(settings.model_copy(update={**changed, "sweep_hours": 1 / 3600})) as service:
+        yield service
+
+
+async def _sweep(cairn: Service, kind: str) -> dict[str, Any] | None:
+    sweeps = (await cairn.ask("{ sweeps { kind state examined found total startedAt finishedAt error } }"))["sweeps"]
+    return next((sweep for sweep in sweeps if sweep["kind"] == kind), None)
+
+
+async def _until(found: Any) -> Any:
+    for _ in range(600):
+        if (answer := await found()) is not None:
+            return answer
+        await asyncio.sleep(0.05)
+    raise AssertionError("it does not come")
+
+
+async def test_a_sweep_merges_everything_and_tells_how_far_it_is(cairn: Service) -> None:
+    """It begins at once, runs behind the answer, and its state is there afterwards; one of a kind at a time."""
+    await cairn.remember(lessons=[lesson(60 + n, "Fold the map.", "The trip ends.", namespace="n7") for n in range(3)])
+    began = (await cairn.ask("mutation { startSweep(kind: CONSOLIDATE) { kind state examined } }"))["startSweep"]
+    assert began == {"kind": "CONSOLIDATE", "state": "RUNNING", "examined": 0}
+
+    async def over() -> dict[str, Any] | None:
+        sweep = await _sweep(cairn, "CONSOLIDATE")
+        return sweep if sweep and sweep["state"] != "RUNNING" else None
+
+    done = await _until(over)
+    assert (done["state"], done["error"]) == ("DONE", None)
+    assert done["found"] >= 1 and done["examined"] >= 3 and done["total"] >= done["examined"]
+    assert (await one(cairn, "60"))["mergedInto"] == (await one(cairn, "62"))["mergedInto"] is not None
+
+
+async def test_the_clock_starts_sweeps_by_itself(ticking: Service, cairn: Service) -> None:
+    """Where a time is set, every kind of sweep runs again and again; where none is, never."""
+    await ticking.remember(lessons=[lesson(n, "Knot the rope.", "Wind comes up.") for n in (1, 2)])
+
+    async def merged() -> str | None:
+        return (await one(ticking, "1"))["mergedInto"]  # type: ignore[no-any-return]
+
+    assert await _until(merged)
+    first = await _sweep(ticking, "CONSOLIDATE")
+
+    async def again() -> bool | None:
+        now = await _sweep(ticking, "CONSOLIDATE")
+        others = [await _sweep(ticking, kind) for kind in ("SUGGEST", "PRUNE")]
+        return True if all(others) and now and first and now["startedAt"] > first["startedAt"] else None
+
+    assert await _until(again)
+    assert await _sweep(cairn, "SUGGEST") is None

@@ -1,0 +1,183 @@
+"""Looking after lessons: contradictions reported, links suggested, accepted and rejected; nothing is changed by looking."""
+
+from typing import Any
+
+import pytest
+
+from tests.service import Refused, Service
+
+CONFLICTS = """query($namespace: String, $first: Int! = 20, $after: String) {
+  lessonConflicts(namespace: $namespace, first: $first, after: $after) {
+    nodes { one { rbId status } other { rbId status } words linked } pageInfo { hasNextPage endCursor } } }"""
+SUGGEST = """query($rbId: ID, $namespace: String, $first: Int! = 100, $after: String) {
+  suggestLessonLinks(rbId: $rbId, namespace: $namespace, first: $first, after: $after) {
+    nodes { source { rbId } target { rbId } type strength evidence } pageInfo { hasNextPage endCursor } } }"""
+KEPT = "{ linkSuggestions(first: 100) { nodes { source { rbId } target { rbId } type } } }"
+CONNECT = """mutation($source: ID!, $target: ID!, $type: LinkType!) {
+  connectLessons(source: $source, target: $target, type: $type) { type } }"""
+REJECT = """mutation($source: ID!, $target: ID!, $type: LinkType!) {
+  rejectLessonLink(source: $source, target: $target, type: $type) }"""
+
+Pairs = dict[tuple[str, str], tuple[str, str]]
+
+
+def lesson(rb_id: int, text: str, context: str, **more: Any) -> dict[str, Any]:
+    return {"rbId": str(rb_id), "keyLesson": text, "contextToPrefer": context, **more}
+
+
+@pytest.fixture(scope="module", autouse=True)
+async def records(cairn: Service) -> None:
+    await cairn.remember(
+        memories=[{"event": {"id": "M1", "text": "The mixer stopped."}}, {"event": {"id": "M2", "text": "It ran again."}}],
+        lessons=[
+            lesson(1, "Always rinse the mixer with hot water.", "The mixer is cleaned at night.", namespace="plant/a"),
+            lesson(2, "Never rinse the mixer with hot water.", "The mixer is cleaned at night.", namespace="plant/b"),
+            lesson(3, "Set the pump pressure to 4 bar.", "The pump starts.", namespace="plant/a"),
+            lesson(4, "Set the pump pressure to 6 bar.", "The pump starts.", namespace="plant/a"),
+            lesson(5, "Weigh the flour before mixing.", "A new batch of dough is made.", namespace="plant/a"),
+            lesson(6, "Before mixing, weigh the flour.", "A new batch of dough is made.", namespace="bakery"),
+            lesson(7, "Forecasts need a year of orders.", "Demand is planned.", linkNodes=["M1"], outcome="FAILURE", namespace="office"),
+            lesson(8, "Ask the sales team about fairs.", "A quarter begins.", linkNodes=["M1", "M2"], namespace="office"),
+            lesson(9, "Wear gloves when fresh yeast is stored.", "Yeast is delivered.", tags=["yeast", "safety", "x"], namespace="plant/a"),
+            lesson(10, "Store fresh yeast in the cold room.", "Yeast is delivered.", tags=["safety", "yeast"], namespace="plant/a"),
+            lesson(11, "Write the new label by hand.", "The labels were printed with the wrong date.", namespace="plant/a"),
+            lesson(12, "Print the labels with date.", "Boxes are packed.", namespace="plant/a"),
+        ],
+    )  # fmt: skip
+
+
+async def suggestions(cairn: Service, **asked: Any) -> Pairs:
+    page = (await cairn.ask(SUGGEST, **asked))["suggestLessonLinks"]
+    assert not page["pageInfo"]["hasNextPage"]
+    assert all(0 < one["strength"] <= 1 for one in page["nodes"])
+    return {(one["source"]["rbId"], one["target"]["rbId"]): (one["type"], one["evidence"]) for one in page["nodes"]}
+
+
+# ---------------------------------------------------------------- contradictions
+
+
+async def test_contradictions_are_reported_with_their_words(cairn: Service) -> None:
+    """In one namespace or across them; it reports, and both lessons stay ACTIVE."""
+    page = (await cairn.ask(CONFLICTS))["lessonConflicts"]
+    found = {(one["one"]["rbId"], one["other"]["rbId"]): one for one in page["nodes"]}
+    assert set(found) == {("1", "2"), ("3", "4")}
+    assert found["1", "2"]["words"] == ["always rinse", "never rinse"]
+    assert found["3", "4"]["words"] == ["4", "6"]
+    assert all(end["status"] == "ACTIVE" for one in found.values() for end in (one["one"], one["other"]))
+    inside = (await cairn.ask(CONFLICTS, namespace="office"))["lessonConflicts"]
+    assert inside["nodes"] == []
+
+
+async def test_contradictions_come_in_pages(cairn: Service) -> None:
+    """The next page begins where the one before ended, and nothing is shown twice."""
+    first = (await cairn.ask(CONFLICTS, first=1))["lessonConflicts"]
+    assert first["pageInfo"]["hasNextPage"]
+    second = (await cairn.ask(CONFLICTS, first=1, after=first["pageInfo"]["endCursor"]))["lessonConflicts"]
+    assert [one["one"]["rbId"] for page in (first, second) for one in page["nodes"]] == ["1", "3"]
+    assert not second["pageInfo"]["hasNextPage"]
+
+
+async def test_a_retired_lesson_contradicts_nobody(cairn: Service) -> None:
+    """Only active lessons are looked at."""
+    status = "mutation($status: LessonStatus!) { updateLesson(rbId: 4, patch: {status: $status}) { rbId } }"
+    await cairn.ask(status, status="RETIRED")
+    page = (await cairn.ask(CONFLICTS))["lessonConflicts"]
+    assert [one["one"]["rbId"] for one in page["nodes"]] == ["1"]
+    await cairn.ask(status, status="ACTIVE")
+
+
+# ---------------------------------------------------------------- suggestions
+
+
+async def test_links_are_suggested_with_a_reason(cairn: Service) -> None:
+    """From contradicting words, the same text elsewhere, a text in a context, shared sources and shared tags."""
+    found = await suggestions(cairn)
+    assert {pair: type for pair, (type, _) in found.items()} == {
+        ("1", "2"): "CONFLICTS",
+        ("3", "4"): "CONFLICTS",
+        ("5", "6"): "ALTERNATIVE",
+        ("7", "8"): "CAUSES",
+        ("9", "10"): "ENHANCES",
+        ("11", "12"): "REQUIRES",
+    }
+    assert found["1", "2"][1] == "About the same thing one says “always rinse”, the other “never rinse”."
+    assert found["7", "8"][1] == "The failure and what works were both learnt from M1."
+    assert found["9", "10"][1].startswith("Both carry the tags yeast, safety and are near in meaning")
+    assert await suggestions(cairn) == found
+    assert (await cairn.ask("{ lesson(rbId: 1) { links { type } } }"))["lesson"]["links"] == []
+
+
+async def test_suggestions_of_one_lesson_or_one_namespace(cairn: Service) -> None:
+    """Whatever the ids of the others; with a namespace, of its lessons and those they meet."""
+    assert set(await suggestions(cairn, rbId="6")) == {("5", "6")}
+    assert set(await suggestions(cairn, rbId="8")) == {("7", "8")}
+    assert set(await suggestions(cairn, namespace="office")) == {("7", "8")}
+    with pytest.raises(Refused) as refused:
+        await suggestions(cairn, rbId="99")
+    assert (refused.value.code, refused.value.fields) == ("NOT_FOUND", ["rbId"])
+
+
+async def test_a_rejected_suggestion_does_not_come_back_and_an_accepted_one_is_a_link(cairn: Service) -> None:
+    """Not when asked again, not for one lesson, not in the sweep; until somebody makes the link."""
+    await cairn.ask(REJECT, source="9", target="10", type="ENHANCES")
+    await cairn.ask(CONNECT, source="2", target="1", type="CONFLICTS")
+    left = {("3", "4"), ("5", "6"), ("7", "8"), ("11", "12")}
+    assert set(await suggestions(cairn)) == left
+    assert await suggestions(cairn, rbId="10") == {}
+    conflicts = (await cairn.ask(CONFLICTS))["lessonConflicts"]["nodes"]
+    assert [one["linked"] for one in conflicts] == [True, False]
+    started = (await cairn.ask("mutation { startSweep(kind: SUGGEST) { state total } }"))["startSweep"]
+    assert started["total"] == 12
+    done = await swept(cairn, "SUGGEST")
+    assert (done["state"], done["examined"], done["found"], done["error"]) == ("DONE", 12, 4, None)
+    kept = (await cairn.ask(KEPT))["linkSuggestions"]["nodes"]
+    assert {(one["source"]["rbId"], one["target"]["rbId"]) for one in kept} == left
+    await cairn.ask(REJECT, source="6", target="5", type="ALTERNATIVE")
+    await cairn.ask(CONNECT, source="7", target="8", type="CAUSES")
+    kept = (await cairn.ask(KEPT))["linkSuggestions"]["nodes"]
+    assert {(one["source"]["rbId"], one["target"]["rbId"]) for one in kept} == {("3", "4"), ("11", "12")}
+    await cairn.ask("mutation { startSweep(kind: SUGGEST) { state } }")
+    assert (await swept(cairn, "SUGGEST"))["found"] == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "fields"),
+    [
+        ({"source": "1", "target": "1"}, "BAD_USER_INPUT", ["target"]),
+        ({"source": "1", "target": "99"}, "NOT_FOUND", ["target"]),
+    ],
+)
+async def test_a_wrong_rejection_is_refused(
+    cairn: Service, given: dict[str, Any], code: str, fields: list[str]
+) -> None:
+    """As a wrong link is."""
+    with pytest.raises(Refused) as refused:
+        await cairn.ask(REJECT, type="CAUSES", **given)
+    assert (refused.value.code, refused.value.fields) == (code, fields)
+
+
+async def test_wrong_arguments_are_refused(cairn: Service) -> None:
+    """The field is named."""
+    for asked, fields in (
+        ({"first": 0}, ["first"]),
+        ({"namespace": "a//b"}, ["namespace"]),
+        ({"after": "x"}, ["after"]),
+    ):
+        for query in (CONFLICTS, SUGGEST):
+            with pytest.raises(Refused) as refused:
+                await cairn.ask(query, **asked)
+            assert refused.value.fields == fields
+
+
+async def swept(cairn: Service, kind: str) -> dict[str, Any]:
+    """The sweep once it is over."""
+    import asyncio
+
+    for _ in range(600):
+        sweeps = (await cairn.ask("{ sweeps { kind state examined found total error finishedAt } }"))["sweeps"]
+        (sweep,) = [one for one in sweeps if one["kind"] == kind]
+        if sweep["state"] != "RUNNING":
+            assert sweep["finishedAt"]
+            return sweep  # type: ignore[no-any-return]
+        await asyncio.sleep(0.05)
+    raise AssertionError("the sweep does not end")
