@@ -72,6 +72,7 @@ class Found:
     """What one recall has found so far, memory by memory."""
 
     words: dict[str, Words] = field(default_factory=dict)  # of all that is true and passes the filter
+    revisions: dict[str, int] = field(default_factory=dict)  # in which it was true and passed
     shared: dict[str, float] = field(default_factory=dict)  # the share of the question's tags that it carries
     by_meaning: dict[str, float] = field(default_factory=dict)
     by_words: dict[str, float] = field(default_factory=dict)
@@ -161,6 +162,7 @@ class Recall:
             words = held[id][1] if row["text"] is None else words_of(row["text"])
             self._words.put(id, revision, words)
             seen.words[id] = words
+            seen.revisions[id] = revision
             seen.shared[id] = row["shared"] / max(1, len(asked.tags))
 
     # ------------------------------------------------------------ the walk
@@ -247,6 +249,7 @@ class Recall:
                     continue
                 if (words := self._words.get(target, revision)) is not None:
                     seen.words[target] = words
+                    seen.revisions[target] = revision
                     seen.shared[target] = on_target / tags
                 else:
                     unread[target] = None
@@ -305,11 +308,13 @@ class Recall:
             self._memories.by_id([*ids, *(step.memory for step in steps)]),
             self._memories.edges_by_id(step.edge for step in steps if step.edge is not None),
         )
+        # What was deleted or changed since it was looked at is not told: its new text was neither found nor filtered.
+        memories = {id: memory for id, memory in memories.items() if memory.revision == seen.revisions[id]}
         fits = _sentence_fits(spelt, edges)
         found = []
         for id, score in answer:
             if id not in memories:
-                continue  # deleted between the walk and the telling
+                continue
             via = _best_told([_fitted(path, fits) for path in routes.get(id, ())], memories, edges)
             walked = seen.energy.along_edges(id)
             found.append(

@@ -1,0 +1,241 @@
+"""Every arm of recall keeps every condition: seeds, the walk, the second search, what lessons teach, lessons both ways."""
+
+import math
+from typing import Any
+
+import pytest
+
+from bank.vectors import LESSONS, MEMORIES, lesson_row, memory_row
+from tests.service import Service
+
+RECALL = """query($input: RecallInput!) { recall(input: $input) { context
+  memories { score vectorScore bm25Score pathScore why memory { id text } via { steps { memory { id } edge { id } energy } } }
+  paths { score steps { memory { id } edge { id } energy } }
+  lessons { score semantic reliability recency diversity via lesson { rbId } } } }"""
+QUESTION = "Why did the harbour of Busan close?"
+COMMON = {"tags": ["port"], "convId": "c1", "ingestionTime": "2025-03-03T00:00:00Z", "startDate": "2025-03-01"}
+TEXTS = {
+    "SEED": "Harbour of Busan: closed, says Quenvil, noted.",
+    "NEAR": "Cranes stood still, noted.",
+    "FAR": "Wages of operators, noted.",
+    "NAMED": "Quenvil: a maker of lamps, noted.",
+    "TAUGHT": "Invoices of a bakery, noted.",
+}
+EVERYTHING = set(TEXTS)
+# What a memory must be like to fail a condition that all others pass.
+EARLY = {"tags": [], "convId": "c9", "ingestionTime": "2020-01-01T00:00:00Z", "startDate": "2019-01-01"}
+LATE = {"ingestionTime": "2030-01-01T00:00:00Z"}
+ON_EARLY = (
+    {"filter": {"tags": ["port"]}},
+    {"filter": {"convId": "c1"}},
+    {"filter": {"since": "2024-01-01T00:00:00Z"}},
+    {"filter": {"overlaps": {"start": "2025-01-01", "end": "2025-12-31"}}},
+)
+ON_LATE = ({"filter": {"until": "2026-01-01T00:00:00Z"}}, {"asOf": "2029-01-01T00:00:00Z"})
+
+
+def _event(id: str, **odd: Any) -> dict[str, Any]:
+    return {"event": {"id": id, "text": TEXTS.get(id, ""), **COMMON, **odd}}
+
+
+def _edge(id: str, source: str, target: str, weight: float) -> dict[str, Any]:
+    return {"id": id, "source": source, "target": target, "weight": weight, "text": "It goes with this.", "createdTime": "2025-03-04T00:00:00Z"}  # fmt: skip
+
+
+def _lesson(rb_id: int, context: str, links: list[str], namespace: str = "ops/a", scope: str = "PROJECT", **more: Any) -> dict[str, Any]:  # fmt: skip
+    return {"rbId": str(rb_id), "keyLesson": f"Lesson {rb_id}.", "contextToPrefer": context, "linkNodes": links, "namespace": namespace, "scope": scope, **more}  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+async def records(cairn: Service) -> None:
+    """One memory for each arm, behind 300 that are nearer to the question than any but the seed."""
+    fillers = [_event(f"F{n:03}", text=f"Why the harbour number {n} of Busan was painted, noted.") for n in range(300)]
+    await cairn.remember(memories=[*map(_event, TEXTS), *fillers])
+    await cairn.remember(
+        edges=[_edge("SN", "SEED", "NEAR", 0.9), _edge("NF", "FAR", "NEAR", 0.9)],
+        lessons=[_lesson(1, "A harbour is closed.", ["TAUGHT"], "arms", "ORG")],
+    )
+
+
+async def _recall(cairn: Service, query: str = QUESTION, **wanted: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = (await cairn.ask(RECALL, input={"query": query, "limit": 200, "pathLimit": 100, **wanted}))["recall"]  # fmt: skip
+    return answer
+
+
+def _whys(answer: dict[str, Any]) -> dict[str, str]:
+    return {one["memory"]["id"]: one["why"] for one in answer["memories"]}
+
+
+def _on_paths(answer: dict[str, Any]) -> set[str]:
+    ways = [*answer["paths"], *(one["via"] for one in answer["memories"] if one["via"])]
+    return {step["memory"]["id"] for way in ways for step in way["steps"]}
+
+
+async def test_each_arm_brings_its_memory_and_says_so(cairn: Service) -> None:
+    """By words, along one edge, along two, by what the seed names without any edge, by a lesson that was learnt from it."""
+    whys = _whys(await _recall(cairn))
+    assert "Found by words" in whys["SEED"]
+    assert whys["NEAR"].startswith("Reached from SEED because") and whys["FAR"].startswith("Reached from NEAR because")
+    assert whys["NAMED"] == "Named in SEED." and whys["TAUGHT"] == "Lesson 1 was learnt from it."
+
+
+@pytest.mark.parametrize("odd", sorted(EVERYTHING))
+async def test_no_condition_lets_anything_slip_through_any_arm(cairn: Service, odd: str) -> None:
+    """The memory of one arm fails a condition, all others pass: it is neither in the answer nor on a path of it."""
+    try:
+        for properties, conditions in ((EARLY, ON_EARLY), (LATE, ON_LATE), ({"text": TEXTS[odd].replace("noted", "told")}, ({"filter": {"textContains": "NOTED"}},))):  # fmt: skip
+            await cairn.remember(memories=[_event(odd, **properties)])
+            for wanted in conditions:
+                answer = await _recall(cairn, **wanted)
+                assert odd not in _whys(answer).keys() | _on_paths(answer), wanted
+                behind = {"SEED": {"NEAR", "FAR", "NAMED"}, "NEAR": {"FAR"}}.get(odd, set())
+                assert EVERYTHING - behind - {odd} <= _whys(answer).keys(), wanted
+                assert not behind & _whys(answer).keys(), wanted  # nothing but this memory leads there
+    finally:
+        await cairn.remember(memories=[_event(odd)])
+
+
+async def test_types_hold_on_every_arm(cairn: Service) -> None:
+    """Beside each event stands one of another type, reached in the same way."""
+    twins = {id: f"P-{id}" for id in TEXTS}
+    await cairn.remember(
+        memories=[{"userPreference": {"id": twins[id], "text": TEXTS[id], **{k: COMMON[k] for k in ("tags", "convId", "ingestionTime")}}} for id in TEXTS],
+        edges=[_edge("P-SN", "SEED", "P-NEAR", 0.9), _edge("P-NF", "NEAR", "P-FAR", 0.9)],
+        lessons=[_lesson(2, "A harbour is closed.", ["P-TAUGHT"], "arms", "ORG")],
+    )  # fmt: skip
+    assert {"P-SEED", "P-NEAR", "P-FAR", "P-NAMED", "P-TAUGHT"} <= _whys(await _recall(cairn)).keys()
+    answer = await _recall(cairn, filter={"types": ["Event"]})
+    assert _whys(answer).keys() >= EVERYTHING
+    assert not {id for id in _whys(answer).keys() | _on_paths(answer) if id.startswith("P-")}
+    for twin in twins.values():
+        await cairn.ask("mutation($id: ID!) { deleteMemory(id: $id) { deleted } }", id=twin)
+    await cairn.ask('mutation { deleteLesson(rbId: "2") { deleted } }')
+
+
+async def test_no_weak_edge_is_walked_at_any_hop(cairn: Service) -> None:
+    """minWeight: the second hop keeps it, too, and what lies behind is not reached."""
+    await cairn.ask('mutation { updateEdge(id: "NF", weight: 0.4) { id } }')
+    answer = await _recall(cairn, minWeight=0.5)
+    assert "NEAR" in _whys(answer) and "FAR" not in _whys(answer).keys() | _on_paths(answer)
+    assert "FAR" in _whys(await _recall(cairn, minWeight=0.4))
+    await cairn.ask('mutation { updateEdge(id: "NF", weight: 0.9) { id } }')
+
+
+@pytest.mark.parametrize("context", ["The harbour of Busan is closed.", "Bread, and nothing else."])
+async def test_namespaces_and_scopes_hold_for_lessons_however_they_come(cairn: Service, context: str) -> None:
+    """Found by search, or pointed at by a recalled memory: own 1.0, the team's 0.9, the organisation's 0.8, others never."""
+    links = ["NEAR"] if "Bread" in context else []
+    await cairn.remember(
+        lessons=[
+            _lesson(11, context, links),
+            _lesson(12, context, links, "ops/b"),  # another project's own
+            _lesson(13, context, links, "ops/b", "TEAM"),
+            _lesson(14, context, links, "law/x", "TEAM"),  # another team's
+            _lesson(15, context, links, "law/x", "ORG"),
+            _lesson(16, context, links, outcome="FAILURE"),
+        ]
+    )
+    answer = await _recall(cairn, namespace="ops/a", lessonLimit=50)
+    lessons = {one["lesson"]["rbId"]: one for one in answer["lessons"]}
+    assert set(lessons) == {"1", "11", "13", "15", "16"}
+    for rb_id, weight in (("11", 1.0), ("13", 0.9), ("15", 0.8)):
+        one = lessons[rb_id]
+        factors = 0.4 * one["semantic"] + 0.3 * one["reliability"] + 0.2 * one["recency"] + 0.1 * one["diversity"]
+        assert one["score"] == pytest.approx(weight * factors)
+        assert one["via"] == links
+    scores = [one["score"] for one in answer["lessons"]]
+    assert scores == sorted(scores, reverse=True)
+    failed = await _recall(cairn, namespace="ops/a", lessonLimit=50, outcome="FAILURE")
+    assert [one["lesson"]["rbId"] for one in failed["lessons"]] == ["16"]
+    assert (await _recall(cairn, lessonLimit=50, minConfidence=0.99))["lessons"] == []
+    assert (await _recall(cairn, lessonLimit=50, asOf="2025-04-01T00:00:00Z"))["lessons"] == []
+    await cairn.ask('mutation { updateLesson(rbId: "11", patch: {status: RETIRED}) { rbId } }')
+    assert "11" not in {one["lesson"]["rbId"] for one in (await _recall(cairn, lessonLimit=50))["lessons"]}
+    for rb_id in range(11, 17):
+        await cairn.ask("mutation($id: ID!) { deleteLesson(rbId: $id) { deleted } }", id=str(rb_id))
+
+
+async def test_stale_and_orphan_rows_never_appear(cairn: Service) -> None:
+    """Rows in Milvus of an old text, and of records that are not there, answer nothing on any arm."""
+    service = cairn.cairn
+    seed = (await service.bank.memories.by_id(["SEED"]))["SEED"]
+    lesson = (await service.bank.lessons.by_id([1]))[1]
+    vector, named, learnt = await service.embedder.passages([QUESTION, "Quenvil: a ghost.", lesson.context_to_prefer])
+    tenant = service.graph.tenant
+    ghosts = [
+        {**memory_row(seed, tenant, vector), "embedding_id": "emb_G1", "pointer_to_node": "GHOST", "text": QUESTION},
+        {**memory_row(seed, tenant, named), "embedding_id": "emb_G2", "pointer_to_node": "GHOST2", "text": "Quenvil: a ghost."},
+        {**memory_row(seed, tenant, vector), "embedding_id": "emb_G3", "pointer_to_node": "FAR", "text": QUESTION, "revision": 1},
+    ]  # fmt: skip
+    await service.vectors.insert(MEMORIES, ghosts)
+    await service.vectors.insert(LESSONS, [{**lesson_row(lesson, tenant, learnt, learnt), "rb_id": 404}])
+    answer = await _recall(cairn, hops=1)
+    assert not {"GHOST", "GHOST2", "FAR"} & _whys(answer).keys()
+    assert [one["lesson"]["rbId"] for one in answer["lessons"]] == ["1"]
+    assert (await cairn.settled())["ok"]  # what was met has been mended
+
+
+async def test_what_changes_while_it_is_told_is_not_told(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NEAR changes, and no longer passes, between the walk and the telling: neither it nor a path over it is shown."""
+    reading = cairn.cairn.recall._memories.by_id
+
+    async def late(ids: Any) -> Any:
+        monkeypatch.undo()
+        await cairn.ask('mutation { updateMemory(id: "NEAR", patch: {text: "Something else."}) { id } }')
+        return await reading(ids)
+
+    monkeypatch.setattr(cairn.cairn.recall._memories, "by_id", late)
+    answer = await _recall(cairn, filter={"textContains": "noted"})
+    assert "SEED" in _whys(answer) and "NEAR" not in _whys(answer).keys() | _on_paths(answer)
+    await cairn.remember(memories=[_event("NEAR")])
+
+
+async def test_a_dense_hub_a_bridge_and_an_island(cairn: Service) -> None:
+    """A made-up map: a hub with many edges does not swallow the energy, a weak bridge leads on, cycles are walked once."""
+    ring = ["R1", "R2", "R3"]
+    spokes = [f"SPOKE{n:02}" for n in range(60)]
+    plain = {
+        "HUB": "Zanzibar: clove market.",
+        "CHAIN": "Lamp oil.",
+        "SPARSE": "A kite.",
+        "BEYOND": "Two socks.",
+        "ISLE": "Violins.",
+    }
+    await cairn.remember(
+        memories=[_event(id, text=text) for id, text in plain.items()] + [_event(id, text=f"Thing {id}.") for id in [*spokes, *ring]],
+        edges=[_edge(f"H{id}", "HUB", id, 0.5) for id in spokes]
+        + [_edge("HC", "HUB", "CHAIN", 1.0), _edge("HS", "HUB", "SPARSE", 0.2), _edge("SB", "SPARSE", "BEYOND", 1.0)]
+        + [_edge(f"{a}{b}", a, b, 1.0) for a, b in (("CHAIN", "R1"), ("R1", "R2"), ("R2", "R3"), ("R3", "CHAIN"))],
+    )  # fmt: skip
+    question = "What is sold on the clove market of Zanzibar?"
+    answer = await _recall(cairn, question, hops=4)
+    found = {one["memory"]["id"]: one for one in answer["memories"]}
+    assert next(iter(found)) == "HUB"
+    assert not found.get("ISLE", {}).get("via") and found["BEYOND"]["via"] is not None
+    assert [step["memory"]["id"] for step in found["BEYOND"]["via"]["steps"]] == ["HUB", "SPARSE", "BEYOND"]
+    for way in answer["paths"]:
+        ids = [step["memory"]["id"] for step in way["steps"]]
+        assert len(set(ids)) == len(ids)
+        assert all(0 <= step["energy"] <= 1 and math.isfinite(step["energy"]) for step in way["steps"])
+    passed_on = [found[id]["pathScore"] for id in spokes if id in found and found[id]["pathScore"]]
+    assert found["CHAIN"]["pathScore"] > 2 * max(passed_on) and sum(passed_on) <= 1
+    few, *more = [list(_whys(await _recall(cairn, question, hops=hops))) for hops in (1, 2, 3, 5)]
+    assert all(order[0] == "HUB" and set(few[:5]) <= set(order[:10]) for order in more)  # nothing at the top is lost
+
+
+async def test_a_hub_with_50000_edges(cairn: Service) -> None:
+    """Answered, over its strongest edges."""
+    await cairn.remember(memories=[_event("HUGE", text="Grand Bazaar: stalls."), _event("BEST", text="Copper pots.")])
+    await cairn.remember(
+        memories=[_event(f"X{n:03}", text=f"Stall {n}.") for n in range(500)], edges=[_edge("HB", "HUGE", "BEST", 0.95)]
+    )
+    await cairn.cairn.graph.define(
+        f"MATCH (h:Memory {{tenant: '{cairn.cairn.graph.tenant}', id: 'HUGE'}}) "
+        f"MATCH (x:Memory {{tenant: '{cairn.cairn.graph.tenant}'}}) WHERE x.id STARTS WITH 'X' "
+        "CALL (h, x) { UNWIND range(1, 100) AS n CREATE (h)-[:RELATES {id: 'HX' + x.id + '-' + n, tenant: h.tenant, "
+        "text: 'A stall of it.', weight: 0.1 + 0.0001 * n, tags: [], created_time: datetime('2025-03-04T00:00:00Z')}]->(x) } "
+        "IN TRANSACTIONS OF 50 ROWS"
+    )
+    answer = await _recall(cairn, "What is sold at the Grand Bazaar?", hops=5)
+    assert next(iter(_whys(answer))) == "HUGE" and "BEST" in list(_whys(answer))[:5]
+    assert len(answer["memories"]) == 200
