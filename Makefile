@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup run test bench fmt reembed lock clean
+.PHONY: help setup run test bench fmt reembed link lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ fmt: $(READY) ## format and mend what ruff can mend
 
 reembed: $(READY) ## index everything anew, with the embedder that is set (stop the service first)
 	@exec $(BIN)/python -m api reembed
+
+link: $(READY) ## join memories that share rare words, names or tags (stop the service first)
+	@exec $(BIN)/python -m api link
 
 lock: $(READY) ## write requirements.lock anew from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --output-file requirements.lock

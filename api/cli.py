@@ -1,4 +1,4 @@
-"""The command line: `python -m api run`, `setup`, `reembed`. Every failure it can foresee says what to change."""
+"""The command line: `python -m api run`, `setup`, `reembed`, `link`. Every failure it can foresee says what to change."""
 
 import argparse
 import asyncio
@@ -22,10 +22,12 @@ from bank.embed import default_onnx_folder
 from graph.errors import CairnError, SetupError
 from graph.server import USER, fetch_jars, require_free_port
 
+LINKED_AT_ONCE = 200  # memories in one transaction
+
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="cairn", description="A knowledge-graph memory with a linked lesson bank.")
-    parser.add_argument("command", choices=["run", "setup", "reembed"], help="run: start the service")
+    parser.add_argument("command", choices=["run", "setup", "reembed", "link"], help="run: start the service")
     command = parser.parse_args(arguments).command
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for quiet in ("httpx", "httpx2", "openai", "neo4j", "asyncio"):
@@ -38,6 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
             asyncio.run(serve(settings))
         elif command == "reembed":
             asyncio.run(reembed(settings))
+        elif command == "link":
+            asyncio.run(link(settings))
     except (CairnError, OSError) as error:
         print(f"\ncairn: {error}", file=sys.stderr)
         return 1
@@ -160,6 +164,23 @@ async def reembed(settings: Settings) -> None:
             total = await cairn.sync.reembed(line)
             line.end()
             say(f"{total} records are indexed with {cairn.embedder.name} ({cairn.embedder.dimensions} dimensions).")
+
+
+async def link(settings: Settings) -> None:
+    """Joins the memories of a store that exists by what they share; done again, it changes nothing."""
+    stop_on_signals()
+    with locked(settings.data):
+        async with running(settings, say, check_index=False) as cairn:
+            line = Progress("Linking")
+            (counts,) = await cairn.graph.read("memory_counts")
+            done, made, last = 0, 0, ""
+            while rows := await cairn.graph.read("memory_revisions", after=last, limit=LINKED_AT_ONCE):
+                last = rows[-1]["key"]
+                made += len(await cairn.bank.link_topics([row["key"] for row in rows]))
+                done += len(rows)
+                line(done, counts["nodes"])
+            line.end()
+            say(f"{made} edges were made between {done} memories.")
 
 
 @contextlib.contextmanager

@@ -173,6 +173,11 @@ class RememberInput:
     edges: list[EdgeInput] = strawberry.field(default_factory=list)
     lessons: list[LessonInput] = strawberry.field(default_factory=list)
     idempotency_key: str | None = None
+    link_topics: bool = strawberry.field(
+        default=False,
+        description="Also joins each memory of the call to those that it shares rare words, names or tags with: weak "
+        "edges marked machineMade, at most 5 of one memory, none where an edge is already. They are in the payload.",
+    )
 
     def call(self) -> RememberCall:
         checks = Checks()
@@ -182,6 +187,7 @@ class RememberInput:
             edges=tuple(edge.draft() for edge in self.edges),
             lessons=tuple(lesson.draft(checks, f"lessons[{place}]") for place, lesson in enumerate(self.lessons)),
             idempotency_key=self.idempotency_key,
+            link_topics=self.link_topics,
         )
         if checks.problems:  # the bank refuses what it finds; refused here, the call must be told of all of it, too
             if self.idempotency_key is not None:

@@ -206,6 +206,9 @@ class Edge:
     band: EdgeBand
     tags: list[str]
     created_time: datetime
+    machine_made: bool = strawberry.field(
+        description="Nobody wrote it: Cairn found that the two share rare words, names or tags."
+    )
 
     @strawberry.field
     async def source(self, info: Asked) -> Memory:

@@ -19,6 +19,7 @@ from bank.lessons import (
 )
 from bank.model import Lesson, LessonDraft, LessonStatus, first_words
 from bank.sync import Change, Sync
+from bank.topics import link_topics
 from graph.checks import (
     ITEMS,
     LINKS,
@@ -67,6 +68,7 @@ class RememberCall(Value):
     edges: tuple[EdgeDraft, ...] = ()
     lessons: tuple[LessonDraft, ...] = ()
     idempotency_key: str | None = None
+    link_topics: bool = False
 
     def texts(self) -> list[str]:
         """What is embedded of it."""
@@ -157,6 +159,9 @@ class Bank:
             problems += wrong_types + wrong_ends
             if problems:
                 raise BadInput.of(problems)  # and nothing of what was written so far stays
+            if rewritten := [id for id, one in memory_log.items() if one.changed and not one.created]:
+                await tx.run("forget_topics", ids=rewritten)
+            topics = await link_topics(tx, list(memories.values()), now) if call.link_topics else []
             lessons, lesson_log, pointers = await put_lessons(
                 tx, lesson_drafts, lesson_rows, now, revision, self._learning
             )
@@ -165,10 +170,11 @@ class Bank:
                     old = memories[memory_id]
                     kept_ids = tuple(x for x in old.reasoning_pointer_ids if x not in rb_ids)
                     memories[memory_id] = old.model_copy(update={"reasoning_pointer_ids": (*kept_ids, *rb_ids)})
-            log = [*memory_log.values(), *edge_log.values(), *lesson_log.values()]
+            made = [Written(created=True, changed=True)] * len(topics)
+            log = [*memory_log.values(), *edge_log.values(), *lesson_log.values(), *made]
             answer = Remembered(
                 memories=tuple(memories[draft.id] for draft in memory_drafts if draft.id),
-                edges=tuple(edges[draft.id] for draft in edge_drafts if draft.id),
+                edges=(*(edges[draft.id] for draft in edge_drafts if draft.id), *topics),
                 lessons=tuple(lessons[draft.rb_id] for draft in lesson_drafts if draft.rb_id),
                 created=sum(one.created for one in log),
                 updated=sum(one.changed and not one.created for one in log),
@@ -230,12 +236,24 @@ class Bank:
                     "version": old["version"] + 1,
                 }
                 await tx.run("put_memories", rows=[{"id": memory_id, "type": kind.value, "changes": changes}])
+                if "text" in changes or "tags" in changes:
+                    await tx.run("forget_topics", ids=[memory_id])
             return memory_from_row({"type": kind.value, "properties": {**old, **changes}}), bool(changes)
 
         async with self._sync.writing() as revision:
             memory, has_changed = await self._graph.write(work)
             await self._sync.index(revision, [Change(memory)] if has_changed else [])
         return memory
+
+    async def link_topics(self, ids: Sequence[str]) -> list[Edge]:
+        """Joins memories that are there to those they share something rare with; returns the edges that were made."""
+
+        async def work(tx: Transaction) -> list[Edge]:
+            await tx.run("lock_known_memories", ids=sorted(ids))
+            rows = await tx.run("memories_by_id", ids=sorted(ids))
+            return await link_topics(tx, [memory_from_row(row) for row in rows], datetime.now(UTC))
+
+        return await self._graph.write(work)
 
     async def delete_memory(self, memory_id: str) -> Deleted:
         async with self._sync.writing() as revision:

@@ -59,6 +59,15 @@ def words_of(text: str) -> Words:
     return Words(all=frozenset(stems), lead=frozenset(first), names=tuple(names.items()))
 
 
+def as_written(text: str) -> dict[str, str]:
+    """The distinct words of a text in its order: stem -> the word as it stands there first."""
+    found: dict[str, str] = {}
+    for word in _TOKEN.findall(text):
+        if (stemmed := stem(word.lower())) is not None:
+            found.setdefault(stemmed, word)
+    return found
+
+
 def plain_words(text: str) -> list[str]:
     """The words of a text as they stand in it, in lower case, without stop words and without what is too long for one."""
     words = _TOKEN.findall(text.lower())

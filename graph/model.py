@@ -148,7 +148,8 @@ def embedding_id(tenant: str, memory_id: str) -> str:
 
 
 class Edge(Value):
-    """Two memories and the sentence that says why they belong together. `label` is a caption for drawings."""
+    """Two memories and the sentence that says why they belong together. `label` is a caption for drawings;
+    `machine_made`: nobody wrote it, Cairn found that the two share something rare."""
 
     id: str
     source: str
@@ -158,6 +159,7 @@ class Edge(Value):
     tags: tuple[str, ...] = ()
     created_time: datetime
     label: str = ""
+    machine_made: bool = False
 
     @property
     def band(self) -> EdgeBand:

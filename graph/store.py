@@ -188,6 +188,8 @@ def edge_changes(old: Mapping[str, Any], wanted: dict[str, Any]) -> dict[str, An
     changes = changed(old, wanted)
     if "weight" in changes and old.get("label") == EdgeBand.of(old["weight"]).value.lower():
         changes["label"] = EdgeBand.of(changes["weight"]).value.lower()
+    if changes and old.get("machine_made"):
+        changes["machine_made"] = False  # by now somebody has written it
     return changes
 
 

@@ -204,7 +204,7 @@ async def test_a_dense_hub_a_bridge_and_an_island(cairn: Service) -> None:
     await cairn.remember(
         memories=[_event(id, text=text) for id, text in plain.items()] + [_event(id, text=f"Thing {id}.") for id in [*spokes, *ring]],
         edges=[_edge(f"H{id}", "HUB", id, 0.5) for id in spokes]
-        + [_edge("HC", "HUB", "CHAIN", 1.0), _edge("HS", "HUB", "SPARSE", 0.2), _edge("SB", "SPARSE", "BEYOND", 1.0)]
+        + [_edge("HC", "HUB", "CHAIN", 1.0), _edge("CS", "CHAIN", "SPARSE", 0.2), _edge("SB", "SPARSE", "BEYOND", 1.0)]
         + [_edge(f"{a}{b}", a, b, 1.0) for a, b in (("CHAIN", "R1"), ("R1", "R2"), ("R2", "R3"), ("R3", "CHAIN"))],
     )  # fmt: skip
     question = "What is sold on the clove market of Zanzibar?"
@@ -212,7 +212,7 @@ async def test_a_dense_hub_a_bridge_and_an_island(cairn: Service) -> None:
     found = {one["memory"]["id"]: one for one in answer["memories"]}
     assert next(iter(found)) == "HUB"
     assert not found.get("ISLE", {}).get("via") and found["BEYOND"]["via"] is not None
-    assert [step["memory"]["id"] for step in found["BEYOND"]["via"]["steps"]] == ["HUB", "SPARSE", "BEYOND"]
+    assert [step["memory"]["id"] for step in found["BEYOND"]["via"]["steps"]] == ["HUB", "CHAIN", "SPARSE", "BEYOND"]
     for way in answer["paths"]:
         ids = [step["memory"]["id"] for step in way["steps"]]
         assert len(set(ids)) == len(ids)

@@ -1,4 +1,4 @@
-"""`python -m tests.bench [stores|learning|trajectories|sessions [1000 10000]]`: which parts to run; all where none is named.
+"""`python -m tests.bench [stores|learning|topics|trajectories|sessions [1000 10000]]`: which parts to run; all where none is named.
 
 Numbers are the sizes at which the part before them is measured; without any it has its own.
 """
@@ -8,11 +8,12 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from tests.bench import learning, sessions, stores, trajectories
+from tests.bench import learning, sessions, stores, topics, trajectories
 
 PARTS: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
     "stores": stores.run,
     "learning": learning.run,
+    "topics": topics.run,
     "trajectories": trajectories.run,
     "sessions": sessions.run,
 }

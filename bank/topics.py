@@ -1,0 +1,150 @@
+"""Edges nobody wrote: memories that share rare words, names or tags are joined by weak edges, marked as machine-made.
+
+What few memories of the tenant have is rare. Two memories are joined where they share a rare name or tag, or two other
+rare words; first those that share the rarest. No model is asked, and the same store gives the same edges.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bank.model import first_words
+from bank.words import LONGEST_WORD, as_written, words_of
+from graph.model import Edge, EdgeBand, Memory
+from graph.session import Transaction
+
+RARE = 20  # what more memories have says little about any of them
+SEEN = 200  # what this many memories of the whole database have is not looked at further
+TERMS = 40  # words of one memory that are looked at: names first, then the longest
+NAME = 1.5  # a name or a tag counts more than another word
+EDGES = 5  # machine-made ones of one memory, whichever end it is
+CANDIDATES = 10  # pairs of one memory that are looked at, the best first
+LEAST, MOST, FOR_EACH_MORE = 0.25, 0.45, 0.05  # weights: for one thing shared, at most, and for each further thing
+TOLD = 4  # things that a sentence names
+
+
+@dataclass(frozen=True)
+class Term:
+    """What two memories may share: a tag, or a word as it is written (`name`: with a capital letter)."""
+
+    text: str
+    tag: bool = False
+    name: bool = False
+
+    @property
+    def asked(self) -> tuple[str, str]:
+        """The full-text index that knows who has it, and the query: a plain word, or a tag between quotes."""
+        if not self.tag:
+            return "memory_words", self.text.lower()
+        escaped = self.text.replace("\\", "\\\\").replace('"', '\\"')
+        return "memory_tags", f'"{escaped}"'
+
+
+@dataclass(frozen=True)
+class Topic:
+    """Two memories and what they share, the rarest first."""
+
+    source: str
+    target: str
+    shared: tuple[Term, ...]
+    score: float
+
+
+async def link_topics(tx: Transaction, memories: Sequence[Memory], now: datetime) -> list[Edge]:
+    """Joins each of these memories, which this transaction has locked, to those that it shares most with."""
+    terms = {memory.id: terms_of(memory) for memory in memories}
+    asked = sorted({term.asked for own in terms.values() for term in own})
+    if not asked:
+        return []
+    rows = await tx.run("memories_of_terms", terms=asked, seen=SEEN, most=RARE)
+    having = {(row["index"], row["query"]): row["ids"] for row in rows}
+    wanted = [topic for memory in memories for topic in topics_of(memory.id, terms[memory.id], having)]
+    own = {memory.id: memory.text for memory in memories}
+    others = sorted({topic.target for topic in wanted} - own.keys())
+    there = own.keys() | {row["id"] for row in await tx.run("lock_known_memories", ids=others)}
+    wanted = [topic for topic in wanted if topic.target in there]
+    if not wanted:
+        return []
+    looked_at = await tx.run("topic_pairs", pairs=[[topic.source, topic.target] for topic in wanted])
+    edges = [_edge(topic, own[topic.source], text, now) for topic, text in _free(wanted, looked_at)]
+    if edges:
+        await tx.run("put_edges", rows=[_row(edge) for edge in edges], now=now)
+    return edges
+
+
+def terms_of(memory: Memory) -> list[Term]:
+    names = {stem for stem, _ in words_of(memory.text).names}
+    words = [
+        Term(word, name=stem in names)
+        for stem, word in as_written(memory.text).items()
+        if len(word) <= LONGEST_WORD and not word.isdigit() and (stem in names or len(word) > 2)
+    ]
+    words.sort(key=lambda term: (not term.name, -len(term.text), term.text))
+    return [Term(tag, tag=True) for tag in memory.tags] + words[:TERMS]
+
+
+def topics_of(id: str, terms: Iterable[Term], having: Mapping[tuple[str, str], Sequence[str]]) -> list[Topic]:
+    """The memories that share most with one, best first."""
+    shared: dict[str, list[tuple[float, Term]]] = {}
+    for term in terms:
+        ids = having.get(term.asked, ())
+        worth = math.log(1 + RARE / len(ids)) * (NAME if term.name or term.tag else 1.0) if ids else 0.0
+        for other in ids:
+            if other != id:
+                shared.setdefault(other, []).append((worth, term))
+    topics = []
+    for other, found in shared.items():
+        if len(found) > 1 or found[0][1].name or found[0][1].tag:
+            found.sort(key=lambda one: (-one[0], one[1].text))
+            score = math.fsum(worth for worth, _ in found)
+            topics.append(Topic(id, other, tuple(term for _, term in found), score))
+    return sorted(topics, key=lambda topic: (-topic.score, topic.target))[:CANDIDATES]
+
+
+def _free(wanted: Sequence[Topic], rows: Sequence[Mapping[str, Any]]) -> Iterable[tuple[Topic, str]]:
+    """The topics whose ends nobody has joined and that have room for an edge, with the target's text."""
+    room = {end: EDGES - made for row in rows for end, made in zip(row["ends"], row["machine_made"], strict=True)}
+    joined = {frozenset(row["ends"]) for row in rows if row["joined"]}
+    for topic, row in zip(wanted, rows, strict=True):
+        pair = frozenset((topic.source, topic.target))
+        if pair not in joined and room[topic.source] > 0 and room[topic.target] > 0:
+            joined.add(pair)
+            room[topic.source] -= 1
+            room[topic.target] -= 1
+            yield topic, row["text"]
+
+
+def _edge(topic: Topic, source_text: str, target_text: str, now: datetime) -> Edge:
+    pair = "\0".join(sorted((topic.source, topic.target)))
+    return Edge(
+        id="T" + hashlib.blake2b(pair.encode(), digest_size=12).hexdigest(),
+        source=topic.source,
+        target=topic.target,
+        text=sentence(topic.shared, source_text, target_text),
+        weight=round(min(MOST, LEAST + FOR_EACH_MORE * (len(topic.shared) - 1)), 2),
+        created_time=now,
+        label=EdgeBand.TOPICAL.value.lower(),
+        machine_made=True,
+    )
+
+
+def sentence(shared: Sequence[Term], one: str, other: str) -> str:
+    """What two memories share, and how each begins."""
+    words = [term.text for term in shared if not term.tag][:TOLD]
+    tags = [term.text for term in shared if term.tag][:TOLD]
+    said = [f"speak of {_listed(words)}"] if words else []
+    said += [f"are tagged {_listed(tags)}"] if tags else []
+    begins, other_begins = (first_words(text).rstrip(".") for text in (one, other))
+    return f"Both {' and '.join(said)}: “{begins}” and “{other_begins}”."
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _row(edge: Edge) -> dict[str, Any]:
+    properties = edge.model_dump(exclude={"source", "target", "created_time"}) | {"tags": []}
+    return {"source": edge.source, "target": edge.target, "properties": properties}

@@ -1,0 +1,120 @@
+"""Edges nobody wrote: what Cairn joins on request, what it says of it, and what it leaves alone."""
+
+from typing import Any
+
+import pytest
+
+from api import cli
+from api.settings import Settings
+from tests.ports import free_port
+from tests.service import Service
+
+REMEMBER = """mutation($input: RememberInput!) { remember(input: $input) { created updated unchanged
+  edges { id text weight band machineMade source { id } target { id } } } }"""
+EDGES = """query($id: ID!) { memory(id: $id) { edges(first: 100) { nodes { id text weight machineMade source { id } target { id } } } } }"""
+
+
+async def _remember(cairn: Service, *memories: tuple[str, str, list[str]], link: bool = True, **more: Any) -> dict[str, Any]:  # fmt: skip
+    given = [{"event": {"id": id, "text": text, "tags": tags}} for id, text, tags in memories]
+    data = await cairn.ask(REMEMBER, input={"convId": "c", "memories": given, "linkTopics": link, **more})
+    answer: dict[str, Any] = data["remember"]
+    return answer
+
+
+async def _edges(cairn: Service, id: str) -> list[dict[str, Any]]:
+    return (await cairn.ask(EDGES, id=id))["memory"]["edges"]["nodes"]  # type: ignore[no-any-return]
+
+
+def _ends(edges: list[dict[str, Any]]) -> set[frozenset[str]]:
+    return {frozenset((edge["source"]["id"], edge["target"]["id"])) for edge in edges}
+
+
+async def test_what_shares_a_rare_name_is_joined(cairn: Service) -> None:
+    """A weak edge from the new memory, with a sentence that is true, marked; in the payload and in the graph."""
+    await _remember(cairn, ("A1", "Dealers ask for the Zephyrion more often.", []), ("A2", "It rained in spring.", []), link=False)  # fmt: skip
+    assert await _edges(cairn, "A1") == []  # off by default
+    answer = await _remember(cairn, ("A3", "Production of the Zephyrion was stopped for a week.", []))
+    (edge,) = answer["edges"]
+    assert (edge["source"]["id"], edge["target"]["id"], edge["machineMade"], edge["band"]) == (
+        "A3",
+        "A1",
+        True,
+        "TOPICAL",
+    )
+    assert edge["text"] == "Both speak of Zephyrion: “Production of the Zephyrion was stopped for a week” and “Dealers ask for the Zephyrion more often”."  # fmt: skip
+    assert 0.25 <= edge["weight"] <= 0.45 and answer["created"] == 2
+    assert [one["id"] for one in await _edges(cairn, "A1")] == [edge["id"]]
+    again = await _remember(cairn, ("A3", "Production of the Zephyrion was stopped for a week.", []))
+    assert again["edges"] == [] and (again["created"], again["unchanged"]) == (0, 1)
+    assert len(await _edges(cairn, "A3")) == 1
+
+
+async def test_what_shares_a_rare_tag_is_joined(cairn: Service) -> None:
+    """Whole tags count, whatever signs are in them, and the more is shared the heavier is the edge."""
+    tag = 'q"uarter\\ly OR * (x)'
+    await _remember(cairn, ("B1", "One thing.", [tag]), ("B2", "Two others.", ["quarter"]), link=False)
+    answer = await _remember(cairn, ("B3", "Nothing alike.", [tag]))
+    assert (
+        _ends(answer["edges"]) == {frozenset(("B3", "B1"))} and f"Both are tagged {tag}" in answer["edges"][0]["text"]
+    )
+    more = await _remember(cairn, ("B4", "Fjordlund and Quibbex met.", []), ("B5", "Quibbex left Fjordlund.", []))
+    assert more["edges"][0]["weight"] > answer["edges"][0]["weight"] == 0.25
+
+
+async def test_what_is_frequent_joins_nothing(cairn: Service) -> None:
+    """A word, a name or a tag that more than 20 memories have; one common word that is no name."""
+    await _remember(cairn, *((f"C{n:02}", f"Marlowe wrote page {n}.", ["novel"]) for n in range(25)), link=False)
+    answer = await _remember(cairn, ("C99", "Marlowe rested.", ["novel"]), ("C98", "a gravel path", []), ("C97", "some gravel", []))  # fmt: skip
+    assert answer["edges"] == []
+
+
+async def test_a_handful_at_most_and_never_beside_an_agents_edge(cairn: Service) -> None:
+    """No memory has more than five, at whichever end; two that an agent has joined are not joined again."""
+    await _remember(cairn, ("D0", "Thornbury is old.", []), ("D1", "Thornbury is small.", []), link=False)
+    written = {"id": "DD", "source": "D0", "target": "D1", "text": "The same town.", "weight": 0.9}
+    answer = await _remember(
+        cairn, *((f"D{n}", f"Thornbury in {'abcdefghijklmn'[n]}.", []) for n in range(14)), edges=[written]
+    )
+    edges = {edge["id"]: edge for n in range(14) for edge in await _edges(cairn, f"D{n}")}
+    assert [edge["id"] for edge in edges.values() if _ends([edge]) == {frozenset(("D0", "D1"))}] == ["DD"]
+    assert len(answer["edges"]) == len(edges) > 14
+    for n in range(14):
+        assert sum(edge["machineMade"] for edge in await _edges(cairn, f"D{n}")) <= 5
+
+
+async def test_a_changed_memory_loses_them_and_an_edited_edge_is_the_agents(cairn: Service) -> None:
+    """What they said may be true no more; what an agent rewrites is no longer machine-made."""
+    await _remember(cairn, ("E1", "Wexcombe: a mill.", []), ("E2", "Wexcombe: a weir.", []), ("E3", "Wexcombe: a fair.", []))  # fmt: skip
+    edges = {frozenset((e["source"]["id"], e["target"]["id"])): e["id"] for e in await _edges(cairn, "E1")}
+    mine = edges[frozenset(("E1", "E2"))]
+    changed = await cairn.ask('mutation($id: ID!) { updateEdge(id: $id, text: "They share a stream.") { machineMade } }', id=mine)  # fmt: skip
+    assert changed["updateEdge"]["machineMade"] is False
+    await cairn.ask('mutation { updateMemory(id: "E1", patch: {text: "Elsewhere: a mill."}) { id } }')
+    assert [edge["id"] for edge in await _edges(cairn, "E1")] == [mine]
+    await _remember(cairn, ("E3", "Elsewhere: a fair.", []), link=False)
+    assert [edge for edge in await _edges(cairn, "E3") if edge["machineMade"]] == []
+
+
+async def test_a_refused_call_makes_none(cairn: Service) -> None:
+    """All of a call is stored, or none of it."""
+    with pytest.raises(Exception, match="no memory has the id"):
+        await _remember(cairn, ("G1", "Osterwyn wins.", []), ("G2", "Osterwyn loses.", []), edges=[{"source": "G1", "target": "NONE", "text": "x", "weight": 1}])  # fmt: skip
+    assert (await cairn.ask('{ memory(id: "G1") { id } }'))["memory"] is None
+
+
+async def test_the_command_links_a_store_that_exists(
+    cairn: Service,
+    settings: Settings,
+    tmp_path: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`make link`: every memory that is there; a second time it makes nothing."""
+    await _remember(cairn, ("H1", "Ravensholt: north wing.", []), ("H2", "Ravensholt: south wing.", []), link=False)
+    own = settings.model_copy(update={"data": tmp_path, "port": free_port()})
+    monkeypatch.setattr(cli, "stop_on_signals", lambda: None)
+    await cli.link(own)
+    assert _ends(await _edges(cairn, "H1")) == {frozenset(("H1", "H2"))}
+    capsys.readouterr()
+    await cli.link(own)
+    assert capsys.readouterr().err.splitlines()[-1].startswith("0 edges were made between ")
