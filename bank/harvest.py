@@ -4,7 +4,8 @@ All of it is one transaction, guarded by the claim of the worker: the lessons, t
 One worker at a time stores lessons of a namespace, so that two that learnt the same at the same moment make one lesson.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -16,11 +17,11 @@ from bank.distil import Distilled, DistillerFailed, RulesDistiller
 from bank.embed import Embedder
 from bank.learn import FROM_FAILURE, FROM_SUCCESS, Learning
 from bank.lessons import check_lessons, lock_lessons, put_lessons, revise
-from bank.likeness import mentioned_lessons, repeats_given, say_the_same, was_given
+from bank.likeness import GivenLessons, mean_the_same, repeats_given, share_words
 from bank.model import Lesson, LessonDraft, LessonStatus, Outcome, SignalKind
 from bank.sessions import SessionState
 from bank.signals import append
-from bank.suspicion import repeats_an_instruction
+from bank.suspicion import suspect
 from bank.sync import Change, Sync
 from bank.vectors import Vectors
 from bank.work import Learnt, Work
@@ -76,20 +77,26 @@ class Harvest:
         if not distilled.lessons:
             await self.end(session, token, SessionState.NOTHING_LEARNED, None, distilled.tokens_used, learned_by)
             return
-        drafts = [_draft(learnt, work, learned_by) for learnt in distilled.lessons]
+        suspects = await asyncio.to_thread(suspect, distilled.lessons, work)
+        drafts = [
+            _draft(learnt, work, learned_by, aside) for learnt, aside in zip(distilled.lessons, suspects, strict=True)
+        ]
         _check(drafts, distilled.tokens_used)
-        vectors = await self._vectors_of([draft.key_lesson for draft in drafts])
-        contexts = await self._vectors_of([draft.context_to_prefer for draft in drafts])
+        vectors = await self._vectors_of(drafts)
 
         async def transaction(tx: Transaction) -> list[Change]:
             await tx.run("hold_namespace", namespace=work.namespace)
-            learnt = await self._sorted(tx, work, drafts, vectors, contexts)
+            learnt = await self._sorted(tx, work, drafts, vectors)
             changes, taught = await _write(tx, learnt, revision, self._learning)
             supported = [rb_id for rb_id, supporting in taught if supporting]
             if supported:
-                locked = {row["rb_id"]: row for row in await tx.run("lock_known_lessons", ids=supported)}
+                rows = await tx.run("lock_known_lessons", ids=supported)
+                # Nobody vouches for a lesson that is put aside by sending the same text again.
+                active = [row for row in rows if row["properties"]["status"] == LessonStatus.ACTIVE.value]
+                locked = {row["rb_id"]: row for row in active}
                 said = {"comment": None, "conv_id": work.conv_id, "source": learned_by, "namespace": work.namespace}
-                await append(tx, locked, SignalKind.SUPPORTED, said, datetime.now(UTC), self._learning)
+                if locked:
+                    await append(tx, locked, SignalKind.SUPPORTED, said, datetime.now(UTC), self._learning)
             if not await tx.run("lock_claim", id=session, token=token):
                 raise LostClaim
             await tx.run(
@@ -143,86 +150,73 @@ class Harvest:
     # ------------------------------------------------------------ what is known already
 
     async def _sorted(
-        self,
-        tx: Transaction,
-        work: Work,
-        drafts: Sequence[LessonDraft],
-        vectors: Sequence[Vector],
-        contexts: Sequence[Vector],
+        self, tx: Transaction, work: Work, drafts: Sequence[LessonDraft], vectors: Mapping[str, Vector]
     ) -> Sorted:
         """First what is marked as still to be indexed is read, then the index is asked: a lesson of another worker,
         who had the namespace before, is in one of the two."""
         marked = await tx.run("lessons_to_index", namespace=work.namespace)
-        hits = await self._vectors.near_lessons(vectors, work.namespace, NEAREST)
-        mentioned = mentioned_lessons(work)
-        near = {hit.key for some in hits for hit in some} | mentioned
+        hits = await self._vectors.near_lessons(
+            [vectors[draft.key_lesson] for draft in drafts], work.namespace, NEAREST
+        )
+        given = await asyncio.to_thread(GivenLessons, work)
+        near = {hit.key for some in hits for hit in some} | set(given.mentioned)
         found = await tx.run("lessons_by_id", ids=sorted(near)) if near else []
         rows = [*(row["properties"] for row in found), *marked]
-        known = list({row["rb_id"]: Lesson.from_row(row) for row in rows}.values())
-        known_vectors = await self._vectors_of([lesson.key_lesson for lesson in known])
-        known_contexts = await self._vectors_of([lesson.context_to_prefer for lesson in known])
+        known = {row["rb_id"]: Lesson.from_row(row) for row in rows}.values()
+        givens = [lesson for lesson in known if given.has(lesson)]
+        alike = [lesson for lesson in known if any(_may_be_twins(draft, lesson) for draft in drafts)]
+        vectors = {**vectors, **await self._vectors_of([*givens, *alike])}
         learnt = Sorted()
-        taken: list[int] = []  # places of the drafts that are new
-        for place, draft in enumerate(drafts):
-            meanings = [float(vectors[place] @ vector) for vector in known_vectors]
-            given = next(
-                (
-                    lesson.rb_id
-                    for lesson, meaning in zip(known, meanings, strict=True)
-                    if lesson.status != LessonStatus.QUARANTINED  # which nobody is given
-                    and (lesson.rb_id in mentioned or was_given(work, lesson))
-                    and repeats_given(draft.key_lesson, lesson.key_lesson, meaning)
-                ),
-                None,
-            )
-            twins = [
-                (meaning, lesson.rb_id)
-                for lesson, meaning, context in zip(known, meanings, known_contexts, strict=True)
-                if _comparable(lesson, draft)
-                and (
-                    _same_finding(lesson, draft)
-                    or say_the_same(draft.key_lesson, lesson.key_lesson, meaning, float(contexts[place] @ context))
-                )
-            ]
-            if given is not None:
-                learnt.repeated.add(given)
-            elif twins:
-                _, rb_id = max(twins)
-                learnt.support.setdefault(rb_id, []).extend(draft.link_nodes)
-            elif not any(
-                drafts[other].outcome is draft.outcome
-                and say_the_same(
-                    draft.key_lesson,
-                    drafts[other].key_lesson,
-                    float(vectors[place] @ vectors[other]),
-                    float(contexts[place] @ contexts[other]),
-                )
-                for other in taken
-            ):
-                taken.append(place)
+        for draft in drafts:
+            twin = next((lesson for lesson in alike if _are_twins(draft, lesson, vectors)), None)
+            repeated = next((lesson for lesson in givens if _repeats(draft, lesson, vectors)), None)
+            if repeated is not None:
+                learnt.repeated.add(repeated.rb_id)
+            elif twin is not None:
+                learnt.support.setdefault(twin.rb_id, []).extend(draft.link_nodes)
+            elif not any(_are_twins(draft, other, vectors) for other in learnt.new):
                 learnt.new.append(draft)
         return learnt
 
-    async def _vectors_of(self, texts: Sequence[str]) -> list[Vector]:
-        return await self._embedder.passages(texts) if texts else []
+    async def _vectors_of(self, lessons: Sequence[Lesson | LessonDraft]) -> dict[str, Vector]:
+        """Of their texts, by text."""
+        texts = [text for one in lessons for text in (one.key_lesson, one.context_to_prefer)]
+        return dict(zip(texts, await self._embedder.passages(texts), strict=True)) if texts else {}
 
 
-def _comparable(lesson: Lesson, draft: LessonDraft) -> bool:
-    """The same kind of lesson: a suspect one is compared with suspect ones, so that it is put aside once."""
-    return (
+def _may_be_twins(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
+    """The same kind of lesson in like words. A suspect one is compared with suspect ones, so that it is put aside once."""
+    same_kind = (
         lesson.namespace == draft.namespace
         and lesson.outcome == draft.outcome.value
         and lesson.status == draft.status.value
     )
+    return same_kind and (_same_finding(draft, lesson) or share_words(draft.key_lesson, lesson.key_lesson))
 
 
-def _same_finding(lesson: Lesson, draft: LessonDraft) -> bool:
+def _are_twins(draft: LessonDraft, lesson: Lesson | LessonDraft, vectors: Mapping[str, Vector]) -> bool:
+    if not _may_be_twins(draft, lesson):
+        return False
+    meaning = float(vectors[draft.key_lesson] @ vectors[lesson.key_lesson])
+    context = float(vectors[draft.context_to_prefer] @ vectors[lesson.context_to_prefer])
+    return _same_finding(draft, lesson) or mean_the_same(meaning, context)
+
+
+def _same_finding(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
     """The rules name a lesson after what they found; how often they found it is in its text and changes."""
     return lesson.learned_by == draft.learned_by == RulesDistiller.name and lesson.title == draft.title
 
 
-def _draft(learnt: Learnt, work: Work, learned_by: str) -> LessonDraft:
-    suspect = repeats_an_instruction(learnt, work)
+def _repeats(draft: LessonDraft, given: Lesson, vectors: Mapping[str, Vector]) -> bool:
+    """Sentences of the rules share their pattern whatever they say: they are compared by what was found."""
+    if draft.learned_by == RulesDistiller.name:
+        return _same_finding(draft, given)
+    return repeats_given(
+        draft.key_lesson, given.key_lesson, float(vectors[draft.key_lesson] @ vectors[given.key_lesson])
+    )
+
+
+def _draft(learnt: Learnt, work: Work, learned_by: str, aside: bool) -> LessonDraft:
     return LessonDraft(
         title=learnt.title,
         key_lesson=learnt.key_lesson,
@@ -232,7 +226,7 @@ def _draft(learnt: Learnt, work: Work, learned_by: str) -> LessonDraft:
         outcome=learnt.outcome,
         namespace=work.namespace,
         learned_by=learned_by,
-        status=LessonStatus.QUARANTINED if suspect else LessonStatus.ACTIVE,
+        status=LessonStatus.QUARANTINED if aside else LessonStatus.ACTIVE,
         start_confidence=START[learnt.outcome],
     )
 

@@ -2,7 +2,7 @@
 
 import re
 
-from bank.model import Lesson
+from bank.model import Lesson, LessonStatus
 from bank.words import words_of
 from bank.work import Work, WorkStep
 
@@ -10,9 +10,12 @@ from bank.work import Work, WorkStep
 SAME_WORDS = 0.6  # of the words that either has
 SAME_MEANING = 0.8  # cosine
 SAME_CONTEXT = 0.5  # cosine of what the lessons apply to: not about different things
-# A lesson that the session was given needs less: whoever repeats it tells it in words of their own.
-GIVEN_WORDS = 0.5  # of the words of the shorter one
-GIVEN_MEANING = 0.75
+# Whoever repeats a lesson that they were given tells it in words of their own.
+GIVEN_WORDS = 0.6  # of the words of the shorter one
+GIVEN_MEANING, GIVEN_MEANING_ALONE = 0.7, 0.85
+FEWEST_WORDS = 3
+MOST_MENTIONED = 100
+SHORTEST_GIVEN = 20  # characters: a shorter lesson may stand in a text by chance
 
 _IDENTIFIER = re.compile(r"\b[a-zA-Z]+(?:_[a-zA-Z0-9]+)+\b|\b[a-z]+[A-Z]\w*\b")
 _NUMBER = re.compile(r"(?<![\w.])\d[\d.,]*(?!\w)")
@@ -23,16 +26,18 @@ _RECALLED_LINE = re.compile(r"^.*\(lesson (\d{1,19})\)\s*$", re.MULTILINE)
 _MENTIONED = re.compile(r"\blesson[ #:]{1,2}(\d{1,19})\b", re.IGNORECASE)
 
 
-def say_the_same(one: str, other: str, meaning: float, context: float) -> bool:
-    """Two key lessons, the cosine of their vectors, and that of their contexts. Names, figures and a "not" must agree:
-    sentences of one pattern that differ in these alone are different lessons. Counts of evidence need not."""
+def share_words(one: str, other: str) -> bool:
+    """Whether two key lessons may say the same, by their words. Names, figures and a "not" must agree: sentences of one
+    pattern that differ in these alone are different lessons. Counts of evidence need not."""
     if _exact_parts(one) != _exact_parts(other):
         return False
     first, second = words_of(_COUNTS.sub("", one)).all, words_of(_COUNTS.sub("", other)).all
-    if first == second:
-        return context >= SAME_CONTEXT
-    shared = len(first & second) / len(first | second)
-    return shared >= SAME_WORDS and meaning >= SAME_MEANING and context >= SAME_CONTEXT
+    return first == second or len(first & second) / len(first | second) >= SAME_WORDS
+
+
+def mean_the_same(meaning: float, context: float) -> bool:
+    """Whether they do, by the cosines of the two lessons and of what they apply to."""
+    return meaning >= SAME_MEANING and context >= SAME_CONTEXT
 
 
 def _exact_parts(text: str) -> tuple[frozenset[str], frozenset[str], bool]:
@@ -42,22 +47,30 @@ def _exact_parts(text: str) -> tuple[frozenset[str], frozenset[str], bool]:
 
 
 def repeats_given(learnt: str, given: str, meaning: float) -> bool:
-    """Whether a lesson says again what the session was given."""
+    """Whether a lesson says again what the session was given: nothing in it is exact and new."""
+    (names, numbers, _), (given_names, given_numbers, _) = _exact_parts(learnt), _exact_parts(given)
+    if not (names <= given_names and numbers <= given_numbers):
+        return False
     first, second = words_of(learnt).all, words_of(given).all
     shorter = min(len(first), len(second))
-    return meaning >= GIVEN_MEANING or (shorter > 0 and len(first & second) / shorter >= GIVEN_WORDS)
+    shared = len(first & second) / shorter if shorter >= FEWEST_WORDS else 0.0
+    return meaning >= GIVEN_MEANING_ALONE or (meaning >= GIVEN_MEANING and shared >= GIVEN_WORDS)
 
 
-def mentioned_lessons(work: Work) -> frozenset[int]:
-    """The ids of lessons that a session names."""
-    found = {int(number) for text in texts_of(work) for number in _MENTIONED.findall(text)}
-    return frozenset(number for number in found if 0 < number < 2**63)
+class GivenLessons:
+    """The lessons that a session was given, as far as its text shows."""
 
+    def __init__(self, work: Work) -> None:
+        self._text = _one_line("\n".join(texts_of(work)))
+        numbers = dict.fromkeys(int(number) for number in _MENTIONED.findall(self._text))
+        self.mentioned = tuple(number for number in numbers if 0 < number < 2**63)[:MOST_MENTIONED]
 
-def was_given(work: Work, lesson: Lesson) -> bool:
-    """Whether a session holds the very words of a lesson."""
-    wanted = _one_line(lesson.key_lesson)
-    return len(wanted) > 20 and any(wanted in _one_line(text) for text in texts_of(work))
+    def has(self, lesson: Lesson) -> bool:
+        """It names the lesson, or holds its very words. A lesson that is put aside is given to nobody."""
+        words = _one_line(lesson.key_lesson)
+        return lesson.status != LessonStatus.QUARANTINED and (
+            lesson.rb_id in self.mentioned or (len(words) >= SHORTEST_GIVEN and words in self._text)
+        )
 
 
 def without_recalled(work: Work) -> Work:

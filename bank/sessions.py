@@ -139,8 +139,8 @@ class Sessions:
 
         async with self._sync.writing() as revision:
             stored_id, changes = await self._graph.write(work)
-            self._wake()
             await self._sync.index(revision, changes)
+        self._wake()
         session = await self.by_id(stored_id)
         if session is None:
             raise Conflict(

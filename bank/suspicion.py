@@ -10,6 +10,7 @@ kinds of passages are looked for, and a lesson that shares most of its words wit
 """
 
 import re
+from collections.abc import Sequence
 
 from bank.words import words_of
 from bank.work import Learnt, Work
@@ -41,9 +42,11 @@ _TELLS_IT = re.compile(
 _SENTENCES = re.compile(r"(?<=[.!?;])\s+|[\r\n]+")
 
 
-def repeats_an_instruction(learnt: Learnt, work: Work) -> bool:
-    said = [words_of(learnt.key_lesson).all, words_of(f"{learnt.title} {learnt.key_lesson}").all]
-    return any(_repeats(words, words_of(passage).all) for passage in instructions_in(work) for words in said)
+def suspect(lessons: Sequence[Learnt], work: Work) -> list[bool]:
+    """Of each lesson, whether it repeats an instruction."""
+    passages = [words_of(passage).all for passage in instructions_in(work)]
+    told = [(words_of(one.key_lesson).all, words_of(f"{one.title} {one.key_lesson}").all) for one in lessons]
+    return [any(_repeats(words, passage) for passage in passages for words in said) for said in told]
 
 
 def instructions_in(work: Work) -> list[str]:

@@ -133,6 +133,21 @@ async def test_what_got_past_an_error_is_learnt_without_a_model(cairn: Service) 
     assert {second["memories"][0]["id"], *lesson["linkNodes"]} <= set(second["lessons"][0]["linkNodes"])
 
 
+async def test_a_lesson_that_came_back_with_the_work_is_not_learnt_again(cairn: Service) -> None:
+    """The agent recalls a lesson of the rules and pastes it into its work, which shows the same once more: neither a
+    new lesson nor support for the old one."""
+    first = await ended(cairn, (await submit(cairn, convId="b1", namespace="back"))["id"])
+    (lesson,) = first["lessons"]
+    await cairn.settled()
+    recalled = await cairn.ask('{ recall(input: {query: "refund an order", namespace: "back"}) { context } }')
+    context = recalled["recall"]["context"]
+    assert f"(lesson {lesson['rbId']})" in context
+    steps = [{"action": "recall", "result": context}, *work()["steps"]]
+    second = await ended(cairn, (await submit(cairn, convId="b2", namespace="back", steps=steps))["id"])
+    assert (second["state"], second["lessons"]) == ("NOTHING_LEARNED", [])
+    assert second["reason"] == f"It repeats lessons that it had been given: {lesson['rbId']}."
+
+
 async def test_the_same_key_is_one_session(cairn: Service) -> None:
     """Eight calls at once with one key: one session. Another body under it is a CONFLICT."""
     answers = await asyncio.gather(*(submit(cairn, convId="key", idempotencyKey="k1") for _ in range(8)))

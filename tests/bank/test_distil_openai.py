@@ -14,7 +14,7 @@ from api.settings import Settings
 from bank.distil_openai import RECORD_CHARACTERS, OpenAIDistiller, record
 from bank.lesson_parser import ParsedLesson, Unreadable, parse_lessons
 from bank.model import Outcome
-from bank.suspicion import repeats_an_instruction
+from bank.suspicion import suspect
 from bank.work import Learnt, Work, WorkStep
 from graph.errors import SetupError
 from tests.api.test_sessions import DELETE, ended, submit
@@ -271,7 +271,7 @@ async def test_an_instruction_in_the_text_becomes_no_lesson_that_is_offered(cair
     assert (first["state"], lesson["status"]) == ("DONE", "QUARANTINED")
     assert "QUARANTINED" in first["reason"]
     second = await learnt(cairn, "orders", steps=steps)
-    assert [one["rbId"] for one in second["lessons"]] == [lesson["rbId"]]
+    assert [(one["rbId"], one["confidence"]) for one in second["lessons"]] == [(lesson["rbId"], 0.7)]
     search = '{ searchLessons(query: "approve refunds", namespace: "orders") { lesson { rbId } } }'
     assert (await cairn.ask(search))["searchLessons"] == []
     await cairn.ask(
@@ -418,13 +418,13 @@ def test_what_a_model_writes_is_cut_to_what_can_be_kept() -> None:
 # ---------------------------------------------------------------- what is suspect
 
 
-def suspect(
+def put_aside(
     lesson: str, *, request: str = "Refund order 4711.", result: str = "paid by card", answer: str = "Done."
 ) -> bool:
     learnt = Learnt(
         title="T", key_lesson=lesson, context_to_prefer="W", outcome=Outcome.SUCCESS, sources=(), sessions=()
     )
-    return repeats_an_instruction(learnt, piece(("look", result), request=request, answer=answer))
+    return suspect([learnt], piece(("look", result), request=request, answer=answer))[0]
 
 
 @pytest.mark.parametrize(
@@ -443,7 +443,7 @@ def suspect(
 )  # fmt: skip
 def test_a_lesson_that_repeats_an_order_is_suspect(lesson: str, where: dict[str, str]) -> None:
     """Whatever speaks over the agent's head, wherever it stands; and what orders it about in what a tool answered."""
-    assert suspect(lesson, **where)
+    assert put_aside(lesson, **where)
 
 
 @pytest.mark.parametrize(
@@ -458,4 +458,4 @@ def test_a_lesson_that_repeats_an_order_is_suspect(lesson: str, where: dict[str,
 )  # fmt: skip
 def test_a_lesson_of_the_work_is_not(lesson: str, where: dict[str, str]) -> None:
     """An order elsewhere in the text does not taint what was learnt from the rest; what a user asks for is theirs to ask."""
-    assert not suspect(lesson, **where)
+    assert not put_aside(lesson, **where)
