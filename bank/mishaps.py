@@ -33,7 +33,7 @@ _KINDS = tuple(
 )  # fmt: skip
 _BEGINS = re.compile(
     r"""\W*(?: (?:fatal\s+)?error\b(?!\s*(?:rate|bar|margin|budget|handling|analysis|log|count|report)s?\b)
-          (?!s?\s*[:=]\s*(?:0|none|null|false|no)\b)
+          (?!s?\s*[:=]\s*(?:0|none|null|false|no)\s*(?:[,;.]|$))
       | (?:fatal|panic|uncaught|unhandled)\b
       | exception\b(?!al|\s*(?:report|list)s?\b)
       | traceback\s\(most
@@ -53,7 +53,8 @@ _INSIDE = re.compile(
 )  # fmt: skip
 _FALSE_ALARM = re.compile(
     r"\b(?:(?:no|0|zero|without(?: any)?|free of|none) (?:\w+ )?(?:errors?|failed|failures?|warnings?|exceptions?)|"
-    r"errors?\s*[:=]\s*(?:0|none|null|no)\b|error rates?|\d+ failed,? \d+ (?:passed|ok)|(?:passed|ok|succeeded)\W+0 failed|"
+    r"errors?\s*[:=]\s*(?:0|none|null|no)\s*(?:[,;.]|$)|error rates?|"
+    r"\d+ failed,? \d+ (?:passed|ok)|(?:passed|ok|succeeded)\W+0 failed|"
     r"if (?:it|this|that|the)\b[^.]*\bfail|failed (?:orders|payments|deliveries|logins|jobs|tests|transactions|requests)\b)",
     re.IGNORECASE,
 )  # fmt: skip

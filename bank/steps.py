@@ -48,12 +48,15 @@ _SQL_COLUMN = re.compile(
 _PERSONAL = frozenset(
     "name user email mail phone address dob birth birthday passenger owner author contact surname zip city person".split()  # noqa: SIM905
 )
+_DATA = frozenset(  # the name of one of these is nobody's own
+    "table column file field dataset schema database db metric sheet function report view index product dimension model".split()  # noqa: SIM905
+)
 _AMOUNT = frozenset(("amount", "price", "cost", "fee", "total", "balance", "sum", "paid"))
 _SETTING = frozenset(
     """limit timeout size page retries retry batch top depth days hours minutes seconds window max min offset threshold workers
     n k interval concurrency precision level""".split()  # noqa: SIM905
 )
-_IDENTITY = frozenset("id ids uuid guid key token code number no ref reference hash".split())  # noqa: SIM905
+_IDENTITY = frozenset("id ids uuid guid token code number no ref reference hash".split())  # noqa: SIM905
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +217,10 @@ class _Name:
 @lru_cache(maxsize=4_096)
 def _name_of(name: str) -> _Name:
     words = [part.lower() for part in re.split(r"[^A-Za-z]+", _CAMEL.sub("_", name.rsplit(".", 1)[-1])) if part]
-    return _Name(tuple(words), *(not kind.isdisjoint(words) for kind in (_PERSONAL, _IDENTITY, _AMOUNT, _SETTING)))
+    personal, identity, amount, setting, data = (
+        not kind.isdisjoint(words) for kind in (_PERSONAL, _IDENTITY, _AMOUNT, _SETTING, _DATA)
+    )
+    return _Name(tuple(words), personal and not data, identity, amount, setting)
 
 
 def said_of(name: str, value: Any) -> tuple[str, bool]:

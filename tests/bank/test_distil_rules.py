@@ -177,6 +177,11 @@ def test_the_way_of_every_failure() -> None:
             "The next call went well when `page_size` was changed from `500` to `100`.",
         ),
         (
+            [step("load", "Error: no such table", table_name="orders"), step("load", table_name="orders_v")],
+            "`load` after “not found”: change `table_name`",
+            "the error “not found” (about table). The next call went well when `table_name` was changed from `orders` to `orders_v`.",
+        ),
+        (
             [step("fetch", "HTTP 503 Service Unavailable", day="2026-01-05"), step("fetch", day="2026-01-05")],
             "`fetch` after “not available”: try again",
             "(HTTP 503); the same call made again went well.",

@@ -116,15 +116,23 @@ async def run() -> None:
 
 
 async def _learn(service: Measured, tries: list[Try]) -> None:
-    """Hands them in one after the other as they would come, first tries first, and waits for the lessons of each."""
+    """Hands them in as they would come, the first tries of all tasks, then the second ones; each round is learnt from before
+    the next begins."""
     start = time.perf_counter()
     ends: Counter[str] = Counter()
-    for place, one in enumerate(sorted(tries, key=lambda one: (one.trial, one.task))):
-        session = (await service.ask(SUBMIT, input=one.session_input()))["submitSession"]["id"]
-        while (end := (await service.ask(STATE, id=session))["session"])["state"] in ("QUEUED", "RUNNING"):
-            await asyncio.sleep(0.02)
-        ends[end["state"]] += 1
-        print(f"\r  {place + 1} of {len(tries)} sessions", end="", file=sys.stderr, flush=True)
+    for trial in sorted({one.trial for one in tries}):
+        waiting = [
+            (await service.ask(SUBMIT, input=one.session_input()))["submitSession"]["id"]
+            for one in sorted(tries, key=lambda one: one.task)
+            if one.trial == trial
+        ]
+        while waiting:
+            if (end := (await service.ask(STATE, id=waiting[0]))["session"])["state"] in ("QUEUED", "RUNNING"):
+                await asyncio.sleep(0.2)
+                continue
+            ends[end["state"]] += 1
+            waiting.pop(0)
+            print(f"\r  {ends.total()} of {len(tries)} sessions", end="", file=sys.stderr, flush=True)
     seconds = time.perf_counter() - start
     lessons = await _lessons(service)
     several = sum(len(_sessions(lesson)) > 1 for lesson in lessons)
@@ -132,7 +140,7 @@ async def _learn(service: Measured, tries: list[Try]) -> None:
         "an error" if lesson["title"].startswith("`") else lesson["title"].split(":")[0] for lesson in lessons
     )
     said = ", ".join(f"{count} {state}" for state, count in sorted(ends.items()))
-    print(f"\r  {len(tries)} sessions handed in one by one in {seconds:.0f} s: {said}")
+    print(f"\r  {len(tries)} sessions handed in and learnt from in {seconds:.0f} s: {said}")
     print(f"  now {len(lessons)} lessons, {several} with evidence from more than one session")
     print("  " + ", ".join(f"{kind}: {count}" for kind, count in kinds.most_common()))
 
