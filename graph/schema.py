@@ -1,13 +1,17 @@
 """Applies `cypher/schema` in order, once, and refuses a database whose schema is newer or was altered."""
 
+import asyncio
 import hashlib
+import random
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from graph.errors import SetupError
+from graph.errors import Conflict, SetupError, Unavailable
 from graph.queries import CYPHER
 from graph.session import Graph
+
+TRIES = 20
 
 
 @dataclass(frozen=True)
@@ -30,8 +34,18 @@ def schema_files(folder: Path = CYPHER / "schema") -> list[SchemaFile]:
 
 
 async def apply_schema(graph: Graph, files: list[SchemaFile] | None = None) -> list[str]:
-    """Brings the database's schema up to date. Returns the names of the files that were applied now."""
+    """Brings the database's schema up to date. Returns the names of the files that were applied now. Services that start
+    at the same moment on a new database are in each other's way: whoever was begins again."""
     files = schema_files() if files is None else files
+    for _ in range(TRIES - 1):
+        try:
+            return await _apply(graph, files)
+        except (Unavailable, Conflict):
+            await asyncio.sleep(random.uniform(0.05, 0.5))
+    return await _apply(graph, files)
+
+
+async def _apply(graph: Graph, files: list[SchemaFile]) -> list[str]:
     applied = {row["number"]: row for row in await graph.read("applied_schema")}
     known = {file.number: file for file in files}
     newer = sorted(set(applied) - set(known))

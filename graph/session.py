@@ -117,7 +117,12 @@ class Graph:
         """Runs a statement that defines the schema, which takes a transaction of its own."""
         with _our_errors():
             async with self._driver.session(database=self._database) as session:
-                await (await session.run(Query(text))).consume()
+                try:
+                    await (await session.run(Query(text))).consume()
+                except ClientError as error:
+                    if error.code is not None and error.code.endswith("AlreadyExists"):
+                        raise Conflict("Somebody else defines the same at this moment.") from error
+                    raise
 
     async def explain(self, text: str, **parameters: Any) -> dict[str, Any]:
         """The plan that Neo4j makes for a statement."""

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from bank.learn import RULES, Learning
+from bank.signals import Signals
 from tests.service import Refused, Service
 
 LESSON = """lesson(rbId: $id) { confidence startConfidence usageCount lastUsedAt version updatedAt
@@ -172,6 +174,24 @@ async def test_time_without_use_counts_without_any_job(cairn: Service) -> None:
             hit["lesson"]["rbId"]: hit["reliability"] for hit in found["searchLessons"] + recalled["recall"]["lessons"]
         }
         assert hits.get(rb_id) == (0.65 if there else None)
+
+
+async def test_another_rule_computes_every_confidence_anew(cairn: Service) -> None:
+    """Signals stay what they are. The rule is noted, so that the next start has nothing to do."""
+    rb_id = await record(cairn, 175)
+    for _ in range(2):
+        await outcome(cairn, [rb_id], True)
+    assert (await seen(cairn, rb_id))["confidence"] == 1.0
+    by_rule = {"bayesian": 0.872, "safla": 0.4 * 2.8 / 3 + 0.3 * 0.2 + 0.2 + 0.1 * 0.8, "signals": 1.0}
+    for name, confidence in by_rule.items():
+        signals = Signals(cairn.cairn.graph, Learning(RULES[name]), cairn.cairn.offers)
+        assert await signals.settle_rule() > 0 and await signals.settle_rule() == 0
+        lesson = await seen(cairn, rb_id)
+        assert lesson["confidence"] == pytest.approx(confidence, abs=1e-6) and lesson["usageCount"] == 2
+        passes = (await cairn.ask("{ lessons(filter: {minConfidence: 0.99}, first: 100) { nodes { rbId } } }"))[
+            "lessons"
+        ]
+        assert (rb_id in [node["rbId"] for node in passes["nodes"]]) == (name == "signals")
 
 
 async def test_deleting_a_lesson_takes_what_was_said_of_it(cairn: Service) -> None:

@@ -47,12 +47,15 @@ MUTATIONS = {
     "updateLesson": 'mutation { updateLesson(rbId: "{r}1", patch: {keyLesson: "{p} revised.", status: QUARANTINED}) { rbId } }',
     "deleteLesson": 'mutation { deleteLesson(rbId: "{r}1") { deleted } }',
     "linkLesson": 'mutation { linkLesson(rbId: "{r}1", nodeIds: ["{p}B"]) { rbId } }',
+    "giveFeedback": 'mutation { giveFeedback(rbId: "{r}1", helpful: false, comment: "{p}") { rbId } }',
+    "recordOutcome": 'mutation { recordOutcome(rbIds: ["{r}1"], succeeded: true, convId: "{p}") { rbId } }',
     "unlinkLesson": 'mutation { unlinkLesson(rbId: "{r}1", nodeIds: ["{p}A"]) { rbId } }',
 }
 SNAPSHOT = """{
   conversation(convId: "{p}") { memories { id text embeddingId reasoningPointerIds lessons { rbId } }
     edges { id text weight source { id } target { id } } }
-  one: lesson(rbId: "{r}1") { keyLesson status linkNodes lostSources sources { id } }
+  one: lesson(rbId: "{r}1") { keyLesson status linkNodes lostSources sources { id }
+    usageCount confidence signals { nodes { kind comment convId } } }
   two: lesson(rbId: "{r}2") { keyLesson status linkNodes lostSources sources { id } }
   three: lesson(rbId: "{r}3") { keyLesson status linkNodes lostSources sources { id } }
   searchMemories(query: "{p} happened", filter: {convId: "{p}"}, limit: 20) { memory { id text } }

@@ -1,5 +1,6 @@
 """The schema: files applied in order, once, and a database that has another schema refused."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -68,6 +69,29 @@ async def test_a_file_that_comes_later_is_applied_alone(graph: Graph, tmp_path: 
     await apply_schema(graph, files(tmp_path, f990001_begin="CREATE (:SchemaTest {value: 1});"))
     later = files(tmp_path, f990002_more="CREATE (:SchemaTest {value: 2});")
     assert await apply_schema(graph, later) == ["990002_more"]
+
+
+async def test_services_that_start_at_once_do_not_stop_each_other(
+    graph: Graph, settings: Settings, tmp_path: Path
+) -> None:
+    """Six of them on a database that has nothing of it yet: all get through, and it is there once."""
+    names = [f"schema_test_{n}" for n in range(4)]
+    body = "".join(
+        f"CREATE CONSTRAINT {one} IF NOT EXISTS FOR (t:SchemaTest) REQUIRE t.{one} IS UNIQUE;" for one in names
+    )
+    ours = files(tmp_path, f990001_begin=body)
+    others = [
+        await connect(settings.neo4j_uri or "", settings.neo4j_user, settings.neo4j_secret(), f"{settings.tenant}-{n}")
+        for n in range(6)
+    ]
+    try:
+        await asyncio.gather(*(apply_schema(one, ours) for one in others))
+        assert (await applied(graph))[-1] == FIRST and await apply_schema(graph, ours) == []
+    finally:
+        for one in names:
+            await graph.define(f"DROP CONSTRAINT {one} IF EXISTS")
+        for other in others:
+            await other.close()
 
 
 async def test_a_newer_schema_is_refused(graph: Graph, tmp_path: Path) -> None:
