@@ -23,8 +23,9 @@ SEEN = 0.5  # how much of a seed's worth is lost when all it covers is covered
 PASSED_ON = 0.5  # the share of its energy that a memory passes on
 FURTHER = 0.5  # a memory that was reached is half as strong as its energy says: at 1.0 far ones push near ones out
 NEW_WORDS = 6.0  # how much more a step counts that leads to words the seed lacks
-NAMES_DENSE, NAMES_LEAD, NAMES_BEST = 0.7, 0.3, 20
+NAMES_DENSE, NAMES_LEAD, NAMES_JOINED, NAMES_BEST = 0.7, 0.3, 0.5, 20
 NEW_IN_ANSWER = 5.0
+JOINED = 4.0  # the rarity (a sum of idf) of a thing that joins two texts as well as any
 RAREST = 8  # words that stand for the names of a text without capital letters
 
 
@@ -39,6 +40,7 @@ class Question:
         whole = idf.mass(rarest)
         self._shares = [idf(word) / whole for word in rarest]
         self._known: dict[int, float] = {}
+        self._rarities: dict[frozenset[str], float] = {}
 
     def covered(self, words: frozenset[str]) -> int:
         """Which of the question's words are among these."""
@@ -53,6 +55,18 @@ class Question:
         """How much of a text's first words is in the question, or among some other words."""
         asked = [word for word in words.lead if word in self._asked or word in also]
         return self.idf.mass(asked) / self.idf.mass(words.lead) if asked else 0.0
+
+    def joined(self, one: Words, other: Words) -> float:
+        """How rare the rarest thing is, 0 to 1, that one text names and the other speaks of; the question's own words
+        join nothing."""
+        there = other.all
+        most = max((self._rarity(thing) for thing in one.things if thing <= there), default=0.0)
+        return min(1.0, most / JOINED)
+
+    def _rarity(self, thing: frozenset[str]) -> float:
+        if thing not in self._rarities:
+            self._rarities[thing] = self.idf.mass(thing - self._asked)
+        return self._rarities[thing]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +180,12 @@ def scores_again(
     by_words: Mapping[str, float],
     by_meaning: Mapping[str, float],
     words: Mapping[str, Words],
+    seed: Words,
     names: frozenset[str],
     question: Question,
 ) -> dict[str, float]:
-    """How well the hits of a second search fit: by words, by meaning (0 to 1 each), and by how they begin."""
+    """How well the hits of a second search fit: by words, by meaning (0 to 1 each), by how they begin, and the best of
+    them by what joins them to the seed."""
     most = max(by_words.values(), default=0.0)
     scores = {}
     for id in by_words.keys() | by_meaning.keys():
@@ -177,7 +193,11 @@ def scores_again(
         if id in by_meaning:
             score += NAMES_DENSE * (0.25 + 0.75 * by_meaning[id])
         scores[id] = score + NAMES_LEAD * question.lead_match(words[id], names)
-    return scores
+    best = sorted(scores, key=lambda id: (-scores[id], id))[:BEST]
+    return {
+        id: scores[id] + NAMES_JOINED * (question.joined(seed, words[id]) + question.joined(words[id], seed))
+        for id in best
+    }
 
 
 def choose_answer(

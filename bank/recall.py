@@ -9,27 +9,25 @@ import asyncio
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-
-from rank_bm25 import BM25Plus
+from typing import Any
 
 from bank import context, cover, fuse
+from bank.answer import Found, tell
 from bank.asking import Asking
-from bank.cover import Energy, Question, Source
+from bank.cover import Question, Source
 from bank.model import FoundLesson, FoundMemory, LessonQuery, RecallQuery, Standing, ToldPath
 from bank.offers import Offers
-from bank.paths import told
-from bank.search import CANDIDATES, MOST_CANDIDATES, Search, found_by, rank_lessons, untrue
+from bank.search import CANDIDATES, MOST_CANDIDATES, Search, rank_lessons, untrue
 from bank.sync import Sync
 from bank.vectors import MEMORIES, Hit
 from bank.words import LONGEST_WORD, Idf, WordCache, Words, spellings, words_of
 from graph.ids import mint, readable
-from graph.model import Edge, Memory, Path
 from graph.session import Graph, Row
 from graph.store import Memories
-from graph.walk import Way, best_routes
+from graph.walk import Way
 
 EDGES_OF_A_SEED = 300
 TEACHING = 3  # lessons that seed the memories they were learnt from
@@ -38,7 +36,6 @@ LED_TO = 0.5  # how much of a memory's score makes the lesson fit that it points
 SEED_IN_VECTOR = 0.5  # how far a seed draws the question's vector towards itself
 REPEATED, REPEATED_KNOWN, REPEATED_NAME = 10, 3, 6  # a word n times in a BM25 query counts n times
 NAMES = 64  # of a seed that names more, its first names
-ROUTES = 3  # ways to a memory among which their sentences choose
 
 
 @dataclass(frozen=True)
@@ -65,23 +62,6 @@ class Recalled:
     @cached_property
     def _written(self) -> tuple[str, int]:
         return context.build(self.memories, self.lessons, self.token_budget)
-
-
-@dataclass
-class Found:
-    """What one recall has found so far, memory by memory."""
-
-    words: dict[str, Words] = field(default_factory=dict)  # of all that is true and passes the filter
-    revisions: dict[str, int] = field(default_factory=dict)  # in which it was true and passed
-    shared: dict[str, float] = field(default_factory=dict)  # the share of the question's tags that it carries
-    by_meaning: dict[str, float] = field(default_factory=dict)
-    by_words: dict[str, float] = field(default_factory=dict)
-    taught: dict[str, int] = field(default_factory=dict)  # the lesson that was learnt from it
-    again: dict[str, dict[str, float]] = field(default_factory=dict)  # what each seed's second search gave it
-    named: dict[str, frozenset[str]] = field(default_factory=dict)  # what a seed names
-    ways: list[Way] = field(default_factory=list)
-    seeds: list[Source] = field(default_factory=list)
-    energy: Energy = field(default_factory=Energy)
 
 
 class Recall:
@@ -146,24 +126,22 @@ class Recall:
         if not wanted:
             return
         held = {id: kept for id in wanted if (kept := self._words.last(id)) is not None}
-        rows = await self._graph.read(
+        rows: Sequence[Sequence[Any]] = await self._graph.read(  # type: ignore[assignment] # lists, not maps
             "recall_memories",
             wanted=[[id, held[id][0] if id in held else None] for id in wanted],
             shared=list(asked.tags),
             **asked.known_then().parameters(),
         )
-        known = {row["id"]: row["revision"] for row in rows}
         found = {id: revision for id in wanted if (revision := revisions[id]) is not None}
-        self._sync.met_untrue(MEMORIES, untrue(found, known))
-        for row in rows:
-            id, revision = row["id"], row["revision"]
-            if not row["passes"] or revision != (found.get(id) or revision):
+        self._sync.met_untrue(MEMORIES, untrue(found, {id: revision for id, revision, *_ in rows}))
+        for id, revision, passes, shared, text in rows:
+            if not passes or revision != (found.get(id) or revision):
                 continue
-            words = held[id][1] if row["text"] is None else words_of(row["text"])
+            words = held[id][1] if text is None else words_of(text)
             self._words.put(id, revision, words)
             seen.words[id] = words
             seen.revisions[id] = revision
-            seen.shared[id] = row["shared"] / max(1, len(asked.tags))
+            seen.shared[id] = shared / max(1, len(asked.tags))
 
     # ------------------------------------------------------------ the walk
 
@@ -203,7 +181,7 @@ class Recall:
         )
         energies = {id: seen.energy.of(id) * (1 + seen.shared[id]) for id in seen.energy.gains}
         answer = cover.choose_answer(energies, direct, covered, question)[: asked.limit]
-        return await self._told(asked, spelt, answer, seen)
+        return await tell(self._memories, asked, spelt, answer, seen)
 
     async def _walk(self, asked: RecallQuery, question: Question, covered: dict[str, int], seen: Found) -> None:
         """One round trip a hop: the edges of the seeds, then of the best that they led to."""
@@ -288,48 +266,11 @@ class Recall:
                 if id not in covered:
                     covered[id] = question.covered(seen.words[id].all)
             seen.named[seed.id] = frozenset(names[seed.id])
-            scores = cover.scores_again(by_words, fuse.min_max(by_meaning), seen.words, seen.named[seed.id], question)
+            scores = cover.scores_again(
+                by_words, fuse.min_max(by_meaning), seen.words, seen.words[seed.id], seen.named[seed.id], question
+            )
             for id, gain in seen.energy.found_again(seed, scores, covered, question).items():
                 seen.again.setdefault(id, {})[seed.id] = gain
-
-    # ------------------------------------------------------------ telling
-
-    async def _told(
-        self, asked: RecallQuery, spelt: Mapping[str, str], answer: Sequence[tuple[str, float]], seen: Found
-    ) -> tuple[list[FoundMemory], list[ToldPath]]:
-        searched = seen.by_meaning.keys() | seen.by_words.keys()
-        starts = {seed.id: seed.strength for seed in seen.seeds if seed.id in searched}
-        by_lessons = {seed.id: seed.strength for seed in seen.seeds if seed.id not in searched}
-        ids = [id for id, _ in answer]
-        routes = best_routes(by_lessons, seen.ways, set(ids), asked.hops, ROUTES) if by_lessons else {}
-        routes |= best_routes(starts, seen.ways, set(ids), asked.hops, ROUTES)
-        steps = [step for id in ids for path in routes.get(id, ()) for step in path.steps]
-        memories, edges = await asyncio.gather(
-            self._memories.by_id([*ids, *(step.memory for step in steps)]),
-            self._memories.edges_by_id(step.edge for step in steps if step.edge is not None),
-        )
-        # What was deleted or changed since it was looked at is not told: its new text was neither found nor filtered.
-        memories = {id: memory for id, memory in memories.items() if memory.revision == seen.revisions[id]}
-        fits = _sentence_fits(spelt, edges)
-        found = []
-        for id, score in answer:
-            if id not in memories:
-                continue
-            via = _best_told([_fitted(path, fits) for path in routes.get(id, ())], memories, edges)
-            walked = seen.energy.along_edges(id)
-            found.append(
-                FoundMemory.model_construct(
-                    memory=memories[id],
-                    score=score,
-                    vector_score=seen.by_meaning.get(id),
-                    bm25_score=seen.by_words.get(id),
-                    path_score=walked if walked > 0 else None,
-                    via=via,
-                    why=_why(id, via, seen),
-                )
-            )
-        paths = sorted((one.via for one in found if one.via is not None), key=lambda path: (-path.score, path.text))
-        return found, paths[: asked.path_limit]
 
     # ------------------------------------------------------------ lessons
 
@@ -378,44 +319,3 @@ def _repeated(spelt: Mapping[str, str], question: Question, seed: Words, names: 
         if word not in spelt and len(spelling) <= LONGEST_WORD:
             parts += [spelling] * REPEATED_NAME
     return " ".join(parts)
-
-
-def _sentence_fits(spelt: Mapping[str, str], edges: Mapping[str, Edge]) -> dict[str, float]:
-    """How well each edge's sentence fits the question, 0 to 1, by BM25 among these sentences."""
-    ids = sorted(edges)
-    # The last text is empty: BM25+ gives something even to a text without any of the words, and this is how much.
-    texts = [[*spellings(edges[id].text)] for id in ids] + [[]]
-    if not ids or not spelt or not any(texts):
-        return dict.fromkeys(ids, 0.0)
-    *scores, nothing = BM25Plus(texts).get_scores(list(spelt))
-    most = max(scores) - nothing
-    return {id: float((score - nothing) / most) if most > 0 else 0.0 for id, score in zip(ids, scores, strict=True)}
-
-
-def _fitted(path: Path, fits: Mapping[str, float]) -> Path:
-    """A path's score is its energy, up to half of it for sentences that fit the question."""
-    own = [fits.get(step.edge, 0.0) for step in path.steps if step.edge is not None]
-    return path.model_copy(update={"score": path.score * (0.5 + 0.5 * sum(own) / len(own))})
-
-
-def _best_told(paths: Sequence[Path], memories: Mapping[str, Memory], edges: Mapping[str, Edge]) -> ToldPath | None:
-    for path in sorted(paths, key=lambda path: -path.score):
-        if (one := told(path, memories, edges)) is not None:
-            return one
-    return None
-
-
-def _why(id: str, via: ToldPath | None, seen: Found) -> str:
-    """Why a memory is in the answer: every way that led to it."""
-    reasons = [found_by(seen.by_meaning.get(id), seen.by_words.get(id))]
-    if via is not None:
-        last, edge = via.steps[-2].memory.id, via.steps[-1].edge
-        assert edge is not None
-        reasons.append(f"Reached from {last} because {context.quoted(edge.text)}.")
-    if again := seen.again.get(id):
-        seed = max(sorted(again), key=again.__getitem__)
-        names = bool(seen.words[id].lead & seen.named[seed])
-        reasons.append(f"Named in {seed}." if names else f"Found by asking again with {seed}.")
-    if id in seen.taught:
-        reasons.append(f"Lesson {seen.taught[id]} was learnt from it.")
-    return " ".join(reason for reason in reasons if reason)

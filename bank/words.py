@@ -16,6 +16,8 @@ CACHED_WORDS = 2_000_000  # words in all the sets that are kept, some 200 MB at 
 
 _TOKEN = re.compile(r"[^\W_]+")
 _END_OF_LEAD = re.compile(r"[.:?!\r\n]")
+_WITHIN_A_NAME = frozenset((" ", "-", "'", "’"))
+_AFTER_AN_INITIAL = _WITHIN_A_NAME | {".", ". "}
 _stemmer = Stemmer.Stemmer("english", 0)  # it is asked once a word: the cache is ours
 STOP_WORDS = frozenset(
     """a about above after again against all also am an and any are aren as at be because been before being below between
@@ -30,12 +32,13 @@ STOP_WORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of a text without stop words, stemmed: all of them, those it begins with, and the capitalised ones
-    with a spelling for each, since a search engine stems for itself."""
+    """The words of a text without stop words, stemmed: all of them; those it begins with; the capitalised ones with
+    a spelling for each, since a search engine stems for itself; and what it names: each run of capitalised words."""
 
     all: frozenset[str]
     lead: frozenset[str]
     names: tuple[tuple[str, str], ...]
+    things: tuple[frozenset[str], ...]
 
 
 @lru_cache(maxsize=100_000)
@@ -45,18 +48,30 @@ def stem(word: str) -> str | None:
 
 
 def words_of(text: str) -> Words:
-    spelt = _TOKEN.findall(text)
-    lead = _TOKEN.findall(_END_OF_LEAD.split(text.lstrip(), maxsplit=1)[0])
     names: dict[str, str] = {}
-    stems = set()
-    for word in spelt:
+    stems: set[str] = set()
+    things: dict[frozenset[str], None] = {}
+    thing: list[str] = []
+    last = start = 0
+    for match in _TOKEN.finditer(text):
+        word = match.group()
+        capital = word[0].isupper()
+        between = text[last : match.start()]
+        if thing and not (capital and between in (_AFTER_AN_INITIAL if last - start == 1 else _WITHIN_A_NAME)):
+            things[frozenset(thing)] = None
+            thing = []
+        start, last = match.span()
         lower = word.lower()
         if (found := stem(lower)) is not None:
             stems.add(found)
-            if word[0].isupper():
+            if capital:
                 names.setdefault(found, lower)
+                thing.append(found)
+    if thing:
+        things[frozenset(thing)] = None
+    lead = _TOKEN.findall(_END_OF_LEAD.split(text.lstrip(), maxsplit=1)[0])
     first = [found for word in lead if (found := stem(word.lower())) is not None][:LEAD_WORDS]
-    return Words(all=frozenset(stems), lead=frozenset(first), names=tuple(names.items()))
+    return Words(all=frozenset(stems), lead=frozenset(first), names=tuple(names.items()), things=tuple(things))
 
 
 def as_written(text: str) -> dict[str, str]:
@@ -132,4 +147,4 @@ class WordCache:
 
 
 def _size(words: Words) -> int:
-    return 10 + len(words.all) + len(words.lead) + len(words.names)
+    return 10 + len(words.all) + len(words.lead) + len(words.names) + 2 * len(words.things)

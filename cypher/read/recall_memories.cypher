@@ -1,6 +1,6 @@
 // What recall asks of memories that a search has hit: the revision, whether it passes the filter, and the text unless its words are at hand.
 // params: $tenant, $wanted [[id, the revision whose words are at hand or null]], $shared (tags of the question) and the filter: $types, $conv_id, $tags, $text_contains, $since, $until, $overlap_start, $overlap_end
-// returns: rows of id, revision, passes, shared (how many tags of the question it carries), text
+// returns: rows [id, revision, passes, how many tags of the question it carries, text]
 UNWIND $wanted AS one
 MATCH (m:Memory {tenant: $tenant, id: one[0]})
 WITH m, one, (true
@@ -13,6 +13,5 @@ WITH m, one, (true
   AND ($overlap_start IS NULL OR (m:Event
     AND coalesce(m.end_date, m.start_date) >= $overlap_start
     AND coalesce(m.start_date, m.end_date) <= $overlap_end))) AS passes
-RETURN collect({id: m.id, revision: m.revision, passes: passes,
-  shared: size([tag IN $shared WHERE tag IN m.tags]),
-  text: CASE WHEN NOT passes OR m.revision = one[1] THEN null ELSE m.text END}) AS rows
+RETURN collect([m.id, m.revision, passes, size([tag IN $shared WHERE tag IN m.tags]),
+  CASE WHEN NOT passes OR m.revision = one[1] THEN null ELSE m.text END]) AS rows

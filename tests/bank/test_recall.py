@@ -44,6 +44,13 @@ def test_words_are_stems_without_stop_words() -> None:
     assert spellings("Were the ships' cars unloaded?") == {"ship": "ships", "car": "cars", "unload": "unloaded"}
 
 
+def test_a_text_names_things() -> None:
+    """Each run of capitalised words is a name, initials and all; a comma, a bracket or a full stop ends it."""
+    words = words_of("III (Stanton Moore album). Made by Stanton Moore of New Orleans, for W. E. Du Bois. Here it is")
+    named = [{"iii"}, {"stanton", "moor"}, {"made"}, {"new", "orlean"}, {"w", "e", "du", "boi"}]
+    assert list(words.things) == named
+
+
 def test_a_text_without_words_is_no_problem() -> None:
     """Neither for the words nor for a question made of them."""
     assert words_of("… !").all == frozenset()
@@ -72,6 +79,27 @@ def test_seeds_differ_in_what_they_cover() -> None:
     seeds = cover.choose_seeds({"A": 1.0, "B": 0.9, "C": 0.8}, covered, question)
     assert [seed.id for seed in seeds] == ["A", "C", "B"]
     assert [seed.strength for seed in seeds] == [1.0, 0.8, 0.45]
+
+
+def test_a_rare_thing_joins_two_texts() -> None:
+    """What one names and the other speaks of joins them, the more the rarer it is; the question's words do not."""
+    texts = ["Stanton Moore of New Orleans", "A battle at New Orleans", "Moore fought", "A battle in Texas", "In Texas"]
+    question = _question("battle of Texas", *texts)
+    album, orleans, moore, texas, other = map(words_of, texts)
+    assert question.joined(album, orleans) == question.joined(orleans, album) > 0
+    assert question.joined(album, moore) == 0 < question.joined(moore, album)
+    assert question.joined(texas, other) == 0
+    rare, common = _question("battle", *texts), _question("battle", *texts, *["New Orleans"] * 9)
+    assert common.joined(album, orleans) < rare.joined(album, orleans) <= 1
+
+
+def test_a_second_search_prefers_what_is_joined_to_its_seed() -> None:
+    """Of two hits that fit as well, the one that speaks of what the seed names is the better one."""
+    seed, joined, other = map(words_of, ("Opened by Ada Lovelace", "Ada Lovelace again", "Once more, cabbages"))
+    question = Question(spellings("opened"), Idf([seed, joined, other]))
+    words = {"B": other, "C": joined}
+    scores = cover.scores_again({"B": 1.0, "C": 1.0}, {}, words, seed, frozenset(), question)
+    assert scores["C"] > scores["B"] == 1.0
 
 
 def test_a_step_to_new_words_counts_more() -> None:

@@ -49,14 +49,17 @@ class Measured:
 
 
 @contextlib.contextmanager
-def _folder() -> Iterator[Path]:
+def new_folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="cairn-bench-") as folder:
         yield Path(folder)
 
 
 @contextlib.asynccontextmanager
-async def measured(embedder: str, more: dict[str, str] | None = None) -> AsyncIterator[Measured]:
-    with _folder() as folder:
+async def measured(
+    embedder: str, more: dict[str, str] | None = None, folder: Path | None = None
+) -> AsyncIterator[Measured]:
+    """With new data that is gone afterwards, or with what is in a folder."""
+    with new_folder() if folder is None else contextlib.nullcontext(folder) as folder:
         port, bolt, http_port = free_port(), free_port(), free_port()
         settings = {
             "CAIRN_DATA": str(folder),

@@ -1,0 +1,116 @@
+"""What recall has found, told: each memory with the best path to it and a sentence that says why it is there."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rank_bm25 import BM25Plus
+
+from bank import context
+from bank.cover import Energy, Source
+from bank.model import FoundMemory, RecallQuery, ToldPath
+from bank.paths import told
+from bank.search import found_by
+from bank.words import Words, spellings
+from graph.model import Edge, Memory, Path
+from graph.store import Memories
+from graph.walk import Way, best_routes
+
+ROUTES = 3  # ways to a memory among which their sentences choose
+
+
+@dataclass
+class Found:
+    """What one recall has found so far, memory by memory."""
+
+    words: dict[str, Words] = field(default_factory=dict)  # of all that is true and passes the filter
+    revisions: dict[str, int] = field(default_factory=dict)  # in which it was true and passed
+    shared: dict[str, float] = field(default_factory=dict)  # the share of the question's tags that it carries
+    by_meaning: dict[str, float] = field(default_factory=dict)
+    by_words: dict[str, float] = field(default_factory=dict)
+    taught: dict[str, int] = field(default_factory=dict)  # the lesson that was learnt from it
+    again: dict[str, dict[str, float]] = field(default_factory=dict)  # what each seed's second search gave it
+    named: dict[str, frozenset[str]] = field(default_factory=dict)  # what a seed names
+    ways: list[Way] = field(default_factory=list)
+    seeds: list[Source] = field(default_factory=list)
+    energy: Energy = field(default_factory=Energy)
+
+
+async def tell(
+    stored: Memories, asked: RecallQuery, spelt: Mapping[str, str], answer: Sequence[tuple[str, float]], seen: Found
+) -> tuple[list[FoundMemory], list[ToldPath]]:
+    """The memories of an answer, and the best of the paths that led to them."""
+    searched = seen.by_meaning.keys() | seen.by_words.keys()
+    starts = {seed.id: seed.strength for seed in seen.seeds if seed.id in searched}
+    by_lessons = {seed.id: seed.strength for seed in seen.seeds if seed.id not in searched}
+    ids = [id for id, _ in answer]
+    routes = best_routes(by_lessons, seen.ways, set(ids), asked.hops, ROUTES) if by_lessons else {}
+    routes |= best_routes(starts, seen.ways, set(ids), asked.hops, ROUTES)
+    steps = [step for id in ids for path in routes.get(id, ()) for step in path.steps]
+    memories, edges = await asyncio.gather(
+        stored.by_id([*ids, *(step.memory for step in steps)]),
+        stored.edges_by_id(step.edge for step in steps if step.edge is not None),
+    )
+    # What was deleted or changed since it was looked at is not told: its new text was neither found nor filtered.
+    memories = {id: memory for id, memory in memories.items() if memory.revision == seen.revisions[id]}
+    fits = _sentence_fits(spelt, edges)
+    found = []
+    for id, score in answer:
+        if id not in memories:
+            continue
+        via = _best_told([_fitted(path, fits) for path in routes.get(id, ())], memories, edges)
+        walked = seen.energy.along_edges(id)
+        found.append(
+            FoundMemory.model_construct(
+                memory=memories[id],
+                score=score,
+                vector_score=seen.by_meaning.get(id),
+                bm25_score=seen.by_words.get(id),
+                path_score=walked if walked > 0 else None,
+                via=via,
+                why=_why(id, via, seen),
+            )
+        )
+    paths = sorted((one.via for one in found if one.via is not None), key=lambda path: (-path.score, path.text))
+    return found, paths[: asked.path_limit]
+
+
+def _sentence_fits(spelt: Mapping[str, str], edges: Mapping[str, Edge]) -> dict[str, float]:
+    """How well each edge's sentence fits the question, 0 to 1, by BM25 among these sentences."""
+    ids = sorted(edges)
+    # The last text is empty: BM25+ gives something even to a text without any of the words, and this is how much.
+    texts = [[*spellings(edges[id].text)] for id in ids] + [[]]
+    if not ids or not spelt or not any(texts):
+        return dict.fromkeys(ids, 0.0)
+    *scores, nothing = BM25Plus(texts).get_scores(list(spelt))
+    most = max(scores) - nothing
+    return {id: float((score - nothing) / most) if most > 0 else 0.0 for id, score in zip(ids, scores, strict=True)}
+
+
+def _fitted(path: Path, fits: Mapping[str, float]) -> Path:
+    """A path's score is its energy, up to half of it for sentences that fit the question."""
+    own = [fits.get(step.edge, 0.0) for step in path.steps if step.edge is not None]
+    return path.model_copy(update={"score": path.score * (0.5 + 0.5 * sum(own) / len(own))})
+
+
+def _best_told(paths: Sequence[Path], memories: Mapping[str, Memory], edges: Mapping[str, Edge]) -> ToldPath | None:
+    for path in sorted(paths, key=lambda path: -path.score):
+        if (one := told(path, memories, edges)) is not None:
+            return one
+    return None
+
+
+def _why(id: str, via: ToldPath | None, seen: Found) -> str:
+    """Why a memory is in the answer: every way that led to it."""
+    reasons = [found_by(seen.by_meaning.get(id), seen.by_words.get(id))]
+    if via is not None:
+        last, edge = via.steps[-2].memory.id, via.steps[-1].edge
+        assert edge is not None
+        reasons.append(f"Reached from {last} because {context.quoted(edge.text)}.")
+    if again := seen.again.get(id):
+        seed = max(sorted(again), key=again.__getitem__)
+        names = bool(seen.words[id].lead & seen.named[seed])
+        reasons.append(f"Named in {seed}." if names else f"Found by asking again with {seed}.")
+    if id in seen.taught:
+        reasons.append(f"Lesson {seen.taught[id]} was learnt from it.")
+    return " ".join(reason for reason in reasons if reason)

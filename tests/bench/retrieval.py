@@ -1,0 +1,268 @@
+"""How well and how fast things are found: BM25 alone, dense alone, hybrid, and hybrid with the walk.
+
+Hybrid (`recall` with hops: 0) and the walk (hops: 3) are asked over HTTP, each of a service that has just started, so
+that no question was embedded before. Then the service is stopped and its stores are opened here: BM25 and dense alone
+are the index's own lists, and the bare parts are the calls that recall made (embedding, searches, the seeds' edges),
+made again alone, one after the other.
+"""
+
+import asyncio
+import contextlib
+import logging
+import statistics
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from api.app import running
+from api.context import Cairn
+from api.settings import Settings
+from bank.model import LessonQuery, RecallQuery
+from graph.model import MemoryFilter
+from tests.bench import picture, sets
+from tests.bench.service import Measured, measured, new_folder
+from tests.bench.sets import Question, QuestionSet
+from tests.bench.stores import REMEMBER, shown
+from tests.ports import free_port
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+PICTURE = Path(__file__).parents[2] / ".docs" / "recall.svg"
+BATCH = 500
+BARE = 40  # questions whose parts are measured alone
+RECALL = "query($input: RecallInput!) { recall(input: $input) { memories { memory { id convId } } } }"
+LESSONS = "query($q: String!) { searchLessons(query: $q, limit: 12) { lesson { title } } }"
+HOPS = {"hybrid": 0, "hybrid + walk": 3}
+NAMES = (*sets.FILES, sets.MADE)
+EMBEDDERS = ("onnx", "wordllama")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table: how one way of asking did on one set."""
+
+    set: str
+    embedder: str
+    arm: str
+    found: tuple[float, ...]  # recall@2, @5, @10, any@5, all@5 in percent; nothing where only times are measured
+    p50: float
+    p95: float
+
+
+async def run(sizes: Sequence[int] = (), only: Sequence[str] = ()) -> None:
+    """`sizes`: how many questions of each set, instead of all. `only`: of these sets, with these embedders."""
+    logging.disable(logging.INFO)  # wordllama switches everybody's on
+    if not DATA.is_dir():
+        print("Retrieval is not measured: the question sets are not here.")
+        return
+    if unknown := set(only) - {*NAMES, *EMBEDDERS}:
+        raise SystemExit(f"There is no {', '.join(sorted(unknown))}; there are {', '.join((*NAMES, *EMBEDDERS))}.")
+    most = sizes[0] if sizes else None
+    rows: list[Row] = []
+    notes: list[str] = []
+    for name in [name for name in NAMES if name in only] or NAMES:
+        asked = sets.load(name, DATA, most)
+        embedders = [embedder for embedder in EMBEDDERS if embedder in only] or EMBEDDERS
+        for embedder in embedders if name != sets.MADE else embedders[-1:]:
+            with new_folder() as folder:
+                rows += await _over_http(asked, embedder, folder, notes)
+                rows += await _on_the_stores(asked, embedder, folder, rows, notes)
+            shown(f"{name}, {embedder}: done", 1, 1)
+    print(f"\nRetrieval, {'all' if most is None else f'the first {most}'} questions of each set; {sys.platform}\n")
+    print(table(rows))
+    print("\n" + "\n".join(notes))
+    if not sizes and not only:
+        PICTURE.write_text(picture.drawn(rows), encoding="utf-8")
+        print(f"\nThe picture is {PICTURE.parent.name}/{PICTURE.name}")
+
+
+def table(rows: Iterable[Row]) -> str:
+    order = ["BM25", "dense", *HOPS]
+    lines = [
+        "| set | embedder | searched by | recall@2 | recall@5 | recall@10 | any@5 | all@5 | p50 ms | p95 ms |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in sorted(rows, key=lambda row: (row.set, row.embedder, order.index(row.arm))):
+        found = [f"{value:.1f}" for value in row.found] or ["" for _ in range(5)]
+        cells = [row.set, row.embedder, row.arm, *found, f"{row.p50:.1f}", f"{row.p95:.1f}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+# ---------------------------------------------------------------- over HTTP
+
+
+async def _over_http(asked: QuestionSet, embedder: str, folder: Path, notes: list[str]) -> list[Row]:
+    rows = []
+    async with measured(embedder, folder=folder) as service:
+        start = time.perf_counter()
+        await _load(service, asked)
+        notes.append(f"{asked.name}, {embedder}: loaded in {time.perf_counter() - start:.0f} s")
+    for arm, hops in HOPS.items():
+        if asked.of_lessons and hops:
+            continue
+        async with measured(embedder, folder=folder) as service:
+
+            async def ask(question: Question, hops: int = hops, service: Measured = service) -> list[str]:
+                return await _asked(service, asked, question, hops)
+
+            rows.append(await _row(asked, embedder, arm, ask))
+            if hops:
+                notes.append(f"{asked.name}, {embedder}: {await _sixteen(service, asked):,.0f} recalls/s by 16 clients")
+    return rows
+
+
+async def _load(service: Measured, asked: QuestionSet) -> None:
+    for kind, items in (("memories", asked.memories), ("edges", asked.edges), ("lessons", asked.lessons)):
+        for place in range(0, len(items), BATCH):
+            await service.ask(REMEMBER, input={"convId": "bench", kind: items[place : place + BATCH]})
+            shown(f"{asked.name}: loading {kind}", place + BATCH, len(items))
+    while (await service.ask("{ status { pending } }"))["status"]["pending"]:
+        await asyncio.sleep(0.2)
+
+
+async def _asked(service: Measured, asked: QuestionSet, question: Question, hops: int) -> list[str]:
+    """The names of what was found, best first."""
+    if asked.of_lessons:
+        answer = await service.ask(LESSONS, q=question.query)
+        return [hit["lesson"]["title"] for hit in answer["searchLessons"]]
+    wanted: dict[str, Any] = {"query": question.query, "hops": hops, "limit": 50 if asked.of_talks else 10}
+    if question.tag is not None:
+        wanted["filter"] = {"tags": [question.tag]}
+    memories = (await service.ask(RECALL, input=wanted))["recall"]["memories"]
+    return _names(asked, [hit["memory"]["id"] for hit in memories])
+
+
+def _names(asked: QuestionSet, ids: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(id.rsplit("/", 1)[0] for id in ids)) if asked.of_talks else list(ids)
+
+
+async def _row(asked: QuestionSet, embedder: str, arm: str, ask: Callable[[Question], Awaitable[Sequence[str]]]) -> Row:
+    taken, answers = [], []
+    for number, question in enumerate(asked.questions):
+        start = time.perf_counter()
+        answers.append(await ask(question))
+        taken.append((time.perf_counter() - start) * 1000)
+        shown(f"{asked.name}, {embedder}, {arm}", number + 1, len(asked.questions))
+    taken = sorted(taken[min(20, len(taken) // 5) :])  # the first ones warm it up
+    pairs = [(question, names) for question, names in zip(asked.questions, answers, strict=True) if question.gold]
+    return Row(asked.name, embedder, arm, _found(pairs), statistics.median(taken), taken[int(len(taken) * 0.95)])
+
+
+def _found(pairs: Sequence[tuple[Question, Sequence[str]]]) -> tuple[float, ...]:
+    if not pairs:
+        return ()
+    shares = [
+        [len(question.gold & question.first(names, most)) / len(question.gold) for question, names in pairs]
+        for most in (2, 5, 10)
+    ]
+    in_five = [question.gold & question.first(names, 5) for question, names in pairs]
+    any_of_it = [bool(found) for found in in_five]
+    all_of_it = [found == question.gold for found, (question, _) in zip(in_five, pairs, strict=True)]
+    return tuple(100 * statistics.fmean(values) for values in (*shares, any_of_it, all_of_it))
+
+
+async def _sixteen(service: Measured, asked: QuestionSet) -> float:
+    """Calls a second by 16 clients at once; an answer with errors ends the measurement."""
+    waiting = list(asked.questions[:240])
+    count, start = len(waiting), time.perf_counter()
+
+    async def client() -> None:
+        while waiting:
+            one = waiting.pop()
+            # One space more: the same question, but its embedding is not at hand.
+            await _asked(service, asked, Question(f"{one.query} ", one.gold, one.tag), HOPS["hybrid + walk"])
+
+    await asyncio.gather(*(client() for _ in range(16)))
+    return count / (time.perf_counter() - start)
+
+
+# ---------------------------------------------------------------- on the stores
+
+
+async def _on_the_stores(
+    asked: QuestionSet, embedder: str, folder: Path, so_far: Sequence[Row], notes: list[str]
+) -> list[Row]:
+    settings = Settings(
+        data=folder, embedder=embedder, port=free_port(), neo4j_bolt_port=free_port(), neo4j_http_port=free_port()
+    )  # type: ignore[arg-type]
+    async with running(settings) as cairn:
+        rows = [
+            await _row(asked, embedder, "BM25", lambda question: _by_words(cairn, asked, question)),
+            await _row(asked, embedder, "dense", lambda question: _by_meaning(cairn, asked, question)),
+        ]
+        if not asked.of_lessons:
+            (walk,) = [row for row in so_far if row.arm == "hybrid + walk" and (row.set, row.embedder) == (asked.name, embedder)]  # fmt: skip
+            bare = await _bare_parts(cairn, asked.questions[-BARE:])
+            notes.append(f"{asked.name}, {embedder}: recall takes {walk.p50 / bare:.2f} times its bare parts ({bare:.1f} ms), p95 is {walk.p95 / walk.p50:.1f} times p50")  # fmt: skip
+        return rows
+
+
+async def _by_words(cairn: Cairn, asked: QuestionSet, question: Question) -> list[str]:
+    if asked.of_lessons:
+        vector = await cairn.embedder.query(question.query)
+        _, _, words = await cairn.vectors.search_lessons(vector, LessonQuery(query=question.query), 100)
+        return [asked.titles[hit.key] for hit in words]
+    _, (words,) = await cairn.vectors.search_memories_for([], [question.query], _filter(question), 100)
+    return _names(asked, (hit.key for hit in words))
+
+
+async def _by_meaning(cairn: Cairn, asked: QuestionSet, question: Question) -> list[str]:
+    vector = await cairn.embedder.query(question.query)
+    if asked.of_lessons:
+        dense, _, _ = await cairn.vectors.search_lessons(vector, LessonQuery(query=question.query), 100)
+        return [asked.titles[hit.key] for hit in dense]
+    (hits,), _ = await cairn.vectors.search_memories_for([vector], [], _filter(question), 100)
+    return _names(asked, (hit.key for hit in hits))
+
+
+def _filter(question: Question) -> MemoryFilter:
+    return MemoryFilter(tags=(question.tag,) if question.tag is not None else ())
+
+
+async def _bare_parts(cairn: Cairn, questions: Sequence[Question]) -> float:
+    """The median of what a recall's parts take alone: embedding the question, its searches, the edges of its seeds."""
+    sums = []
+    for question in questions:
+        with _noted(cairn) as calls:
+            await cairn.recall.recall(RecallQuery(query=question.query, filter=_filter(question)))
+        start = time.perf_counter()
+        await cairn.embedder.query(f"{question.query}  ")  # spaces: its embedding is not at hand
+        for call in calls:
+            await call()
+        sums.append((time.perf_counter() - start) * 1000)
+    return statistics.median(sums)
+
+
+@contextlib.contextmanager
+def _noted(cairn: Cairn) -> Iterator[list[Callable[[], Awaitable[Any]]]]:
+    """The searches and the first fetch of edges that are made meanwhile, ready to be made again."""
+    calls: list[Callable[[], Awaitable[Any]]] = []
+    search_memories, search_lessons = cairn.vectors.search_memories_for, cairn.vectors.search_lessons
+    read = cairn.graph.read
+    fetched = False
+
+    def memories(*wanted: Any) -> Awaitable[Any]:
+        calls.append(lambda: search_memories(*wanted))
+        return search_memories(*wanted)
+
+    def lessons(*wanted: Any) -> Awaitable[Any]:
+        calls.append(lambda: search_lessons(*wanted))
+        return search_lessons(*wanted)
+
+    def statement(name: str, /, **parameters: Any) -> Awaitable[Any]:
+        nonlocal fetched
+        if name == "recall_edges" and not fetched:
+            fetched = True
+            calls.append(lambda: read(name, **parameters))
+        return read(name, **parameters)
+
+    with (
+        mock.patch.object(cairn.vectors, "search_memories_for", memories),
+        mock.patch.object(cairn.vectors, "search_lessons", lessons),
+        mock.patch.object(cairn.graph, "read", statement),
+    ):
+        yield calls
