@@ -34,8 +34,9 @@ def combine(*lists: tuple[float, Mapping[K, float]]) -> dict[K, float]:
     return total
 
 
-def recency(last: datetime, now: datetime) -> float:
-    days = max(0.0, (now - last).total_seconds() / 86_400)
+def recency(last: float, now: datetime) -> float:
+    """`last`: in seconds since 1970."""
+    days = max(0.0, (now.timestamp() - last) / 86_400)
     return math.exp(-RECENCY_PER_DAY * days)
 
 

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from graph.model import Edge, Memory, MemoryFilter, Value
 
@@ -153,22 +154,26 @@ class ConfidencePoint(Value):
     why: str
 
 
-class Standing(Value):
-    """What ranks a lesson, without its texts."""
+class Standing(NamedTuple):
+    """What ranks a lesson, without its texts, in the order in which `standing_of_lessons` returns it. A search looks at
+    hundreds of them: its times stay as they came, until somebody asks."""
 
     rb_id: int
     revision: int
     status: str
-    confidence: float
     namespace: str
     scope: str
     outcome: str
-    link_nodes: tuple[str, ...]  # the first few
-    created_at: datetime
-    updated_at: datetime
-    last_used_at: datetime | None
+    link_nodes: list[str]  # the first few
+    created: str
+    moved: float  # seconds since 1970: when it was used last, or else changed
+    confidence: float
     usage_count: int
     offered_count: int
+
+    @property
+    def created_at(self) -> datetime:
+        return datetime.fromisoformat(self.created)
 
 
 class LessonLink(Value):

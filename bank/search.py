@@ -203,14 +203,14 @@ class Search:
 
     async def offered_lessons(self, ids: Collection[int], query: LessonQuery) -> dict[int, Standing]:
         """Those of these lessons that may be an answer, however they were come by."""
-        rows = await self._graph.read("standing_of_lessons", ids=sorted(ids)) if ids else []
-        return {one.rb_id: one for one in map(Standing.from_row, rows) if may_be_offered(one, query)}
+        rows: list[Any] = await self._graph.read("standing_of_lessons", ids=sorted(ids)) if ids else []
+        return {one.rb_id: one for one in (Standing(*row) for row in rows) if may_be_offered(one, query)}
 
     async def _true_lessons(self, hits: Sequence[Hit], query: LessonQuery) -> dict[int, Standing]:
         """The hits that are true: the lesson exists, in the revision that was found, and may be offered."""
         revisions = {hit.key: hit.revision for hit in hits}
-        rows = await self._graph.read("standing_of_lessons", ids=list(revisions)) if revisions else []
-        known = {row["rb_id"]: Standing.from_row(row) for row in rows}
+        rows: list[Any] = await self._graph.read("standing_of_lessons", ids=list(revisions)) if revisions else []
+        known = {row[0]: Standing(*row) for row in rows}
         self._sync.met_untrue(LESSONS, untrue(revisions, {key: one.revision for key, one in known.items()}))
         return {key: one for key, one in known.items() if one.revision == revisions[key] and may_be_offered(one, query)}
 
@@ -278,7 +278,7 @@ def rank_lessons(
         Ranked(
             standing=standings[key],
             semantic=score,
-            recency=fuse.recency(standings[key].last_used_at or standings[key].updated_at, now),
+            recency=fuse.recency(standings[key].moved, now),
             scope_weight=scope_weight(standings[key], namespace),
         )
         for key, score in semantic.items()
