@@ -143,7 +143,7 @@ class UpkeepQuery:
         info.context.budget.spend(first)
         upkeep = info.context.cairn.upkeep
         if rb_id is not None:
-            return await upkeep.suggestions_for(checked_rb_id("rbId", rb_id))  # type: ignore[return-value]
+            return await upkeep.suggestions_for(checked_rb_id("rbId", rb_id), first)  # type: ignore[return-value]
         return await upkeep.suggestions(namespace, first, after)  # type: ignore[return-value]
 
     @strawberry.field(description="What the sweep SUGGEST has found and nobody has settled, the strongest first.")

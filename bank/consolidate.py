@@ -4,6 +4,7 @@ The parts stay as they are, with their own sources, signals and links, but RETIR
 a merge is undone by turning the states round. The text is that of the part with the best confidence, never a new one.
 """
 
+import asyncio
 import time
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ from graph.paging import decode_cursor, encode_cursor
 from graph.session import Graph, Row, Transaction
 
 MOST_PARTS = 20
+MERGED_AT_ONCE = 8  # they share no lesson, and their rows go to the index together
 
 
 class Merge(Value):
@@ -71,7 +73,11 @@ class Consolidation:
     async def step(self, after: int) -> tuple[int, int, int | None]:
         """One step of the sweep: how many lessons were looked at, how many merges were made, and where it goes on."""
         page = await self._neighbours.page(after, None, SAME_MEANING)
-        merged = [await self.merge(group) for group in await self._groups(page.pairs, set())]
+        groups = await self._groups(page.pairs, set())
+        merged: list[Lesson | None] = []
+        for start in range(0, len(groups), MERGED_AT_ONCE):
+            some = groups[start : start + MERGED_AT_ONCE]
+            merged += await asyncio.gather(*(self.merge(group) for group in some))
         return page.examined, sum(one is not None for one in merged), page.last
 
     async def _groups(self, pairs: Sequence[Near], taken: set[int]) -> list[list[Lesson]]:

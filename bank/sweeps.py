@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from graph.errors import CairnError, Conflict
+from graph.errors import CairnError, Conflict, Unavailable
 from graph.model import Value
 from graph.session import Graph
 
@@ -23,6 +23,7 @@ Step = Callable[[int], Awaitable[tuple[int, int, int | None]]]
 
 REST = 0.5  # the pause after a page, as a share of the time it took
 TOLD_SECONDS = 5.0
+PAUSES = (1.0, 4.0, 15.0, 30.0)  # seconds, while a store is away
 SILENT = timedelta(minutes=2)  # a sweep that is not heard of for so long has died
 LOOK_SECONDS = 60.0  # how often the clock is looked at, at most
 
@@ -118,7 +119,7 @@ class Sweeps:
         try:
             while last is not None:
                 began = time.monotonic()
-                looked_at, more, last = await self._steps[kind](last)
+                looked_at, more, last = await self._patiently(kind, last)
                 examined, found = examined + looked_at, found + more
                 await self._note(kind, SweepState.RUNNING, examined, found)
                 if time.monotonic() - told > TOLD_SECONDS:
@@ -137,6 +138,16 @@ class Sweeps:
         else:
             await self._note(kind, SweepState.DONE, examined, found)
             log.info("the sweep %s is done: %s lessons, %s found", kind, examined, found)
+
+    async def _patiently(self, kind: SweepKind, after: int) -> tuple[int, int, int | None]:
+        """One step. A store that is away is waited for, a little longer each time."""
+        for pause in PAUSES:
+            try:
+                return await self._steps[kind](after)
+            except Unavailable as error:
+                log.info("the sweep %s waits: %s", kind, error)
+                await asyncio.sleep(pause)
+        return await self._steps[kind](after)
 
     async def _note(
         self, kind: SweepKind, state: SweepState, examined: int, found: int, error: str | None = None

@@ -71,13 +71,13 @@ class Upkeep:
     async def suggestions(self, namespace: str | None, first: int, after: str | None) -> Page[Suggestion]:
         return await self._walk(namespace, RELATED_MEANING, True, self._suggested, first, after)
 
-    async def suggestions_for(self, rb_id: int) -> Page[Suggestion]:
+    async def suggestions_for(self, rb_id: int, first: int) -> Page[Suggestion]:
         lesson = (await self._lessons.by_id([rb_id])).get(rb_id)
         if lesson is None:
             raise NotFound.ids("lesson", "rbId", [str(rb_id)])
         found = await self._suggested(await self._neighbours.of(lesson, RELATED_MEANING))
         best = sorted(found, key=lambda one: (-one.strength, one.source, one.target))
-        return Page[Suggestion](nodes=tuple(best), has_next_page=False, end_cursor=None)
+        return Page[Suggestion](nodes=tuple(best[:first]), has_next_page=False, end_cursor=None)
 
     async def _suggested(self, pairs: Sequence[Near]) -> list[Suggestion]:
         """What suggests itself; not where there is a link already, nor what was rejected before."""

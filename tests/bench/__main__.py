@@ -1,4 +1,4 @@
-"""`python -m tests.bench [stores|retrieval|learning|topics|trajectories|sessions [1000 10000]]`: which parts to run; all where none is named.
+"""`python -m tests.bench [stores|retrieval|learning|topics|trajectories|sessions|sweeps [10000 50000]]`: which parts to run; all where none is named.
 
 Numbers are the sizes at which the part before them is measured; without any it has its own. Other words say which of
 what it measures: `retrieval 2wiki musique onnx 100` asks the first hundred questions of two sets with one embedder.
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from tests.bench import learning, retrieval, sessions, stores, topics, trajectories
+from tests.bench import learning, retrieval, sessions, stores, sweeps, topics, trajectories
 
 PARTS: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
     "stores": stores.run,
@@ -18,6 +18,7 @@ PARTS: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
     "topics": topics.run,
     "trajectories": trajectories.run,
     "sessions": sessions.run,
+    "sweeps": sweeps.run,
 }
 
 

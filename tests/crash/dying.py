@@ -25,7 +25,9 @@ from graph.session import Graph, Transaction
 BEFORE = """mutation { remember(input: {convId: "{p}",
   memories: [{event: {id: "{p}A", text: "{p} alpha happened."}}, {event: {id: "{p}B", text: "{p} beta happened."}}],
   edges: [{id: "{p}E", source: "{p}A", target: "{p}B", text: "{p} led to it.", weight: 0.7}],
-  lessons: [{rbId: "{r}1", keyLesson: "{p} teaches.", contextToPrefer: "{p} context.", tags: ["{p}"], linkNodes: ["{p}A"]}]
+  lessons: [{rbId: "{r}1", keyLesson: "{p} teaches.", contextToPrefer: "{p} context.", tags: ["{p}"], linkNodes: ["{p}A"]},
+            {rbId: "{r}4", keyLesson: "{p} says it twice.", contextToPrefer: "{p} context.", namespace: "{p}"},
+            {rbId: "{r}5", keyLesson: "{p} says it twice.", contextToPrefer: "{p} context.", namespace: "{p}"}]
 }) { created } }"""
 MUTATIONS = {
     "remember": """mutation { remember(input: {convId: "{p}",
@@ -49,6 +51,7 @@ MUTATIONS = {
     "linkLesson": 'mutation { linkLesson(rbId: "{r}1", nodeIds: ["{p}B"]) { rbId } }',
     "giveFeedback": 'mutation { giveFeedback(rbId: "{r}1", helpful: false, comment: "{p}") { rbId } }',
     "recordOutcome": 'mutation { recordOutcome(rbIds: ["{r}1"], succeeded: true, convId: "{p}") { rbId } }',
+    "consolidate": 'mutation { consolidate(dryRun: false, namespace: "{p}") { nodes { merged { keyLesson } } } }',
     "unlinkLesson": 'mutation { unlinkLesson(rbId: "{r}1", nodeIds: ["{p}A"]) { rbId } }',
 }
 SNAPSHOT = """{
@@ -58,6 +61,7 @@ SNAPSHOT = """{
     usageCount confidence signals { nodes { kind comment convId } } }
   two: lesson(rbId: "{r}2") { keyLesson status linkNodes lostSources sources { id } }
   three: lesson(rbId: "{r}3") { keyLesson status linkNodes lostSources sources { id } }
+  merging: lessons(filter: {namespace: "{p}"}) { nodes { keyLesson status mergedFrom signals { nodes { kind } } } }
   searchMemories(query: "{p} happened", filter: {convId: "{p}"}, limit: 20) { memory { id text } }
   searchLessons(query: "{p} teaches", tags: ["{p}"], limit: 20) { lesson { rbId keyLesson } }
 }"""
