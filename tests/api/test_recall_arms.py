@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bank.vectors import LESSONS, MEMORIES, lesson_row, memory_row
+from bank.vectors import LESSONS, MEMORIES, IndexAway, lesson_row, memory_row
 from tests.service import Service
 
 RECALL = """query($input: RecallInput!) { recall(input: $input) { context
@@ -93,6 +93,34 @@ async def test_no_condition_lets_anything_slip_through_any_arm(cairn: Service, o
                 assert not behind & _whys(answer).keys(), wanted  # nothing but this memory leads there
     finally:
         await cairn.remember(memories=[_event(odd)])
+
+
+async def test_every_condition_holds_while_milvus_is_away(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By words and along edges alone every arm works, no condition lets anything through, and no other tenant is seen."""
+
+    async def away(*_: Any) -> None:
+        raise IndexAway("Milvus is away for this test")
+
+    for name in ("search_memories_for", "search_lessons", "memory_vectors", "lesson_vectors"):
+        monkeypatch.setattr(cairn.cairn.vectors, name, away)
+    await cairn.cairn.graph.define(
+        "CREATE (:Memory:Event {tenant: 'another', id: 'SPY', text: 'Harbour of Busan: closed, why?', revision: 1}), "
+        "(:Lesson {tenant: 'another', rb_id: 66, status: 'ACTIVE', tags: [], key_lesson: 'Spy.', context_to_prefer: 'A harbour is closed.'})"
+    )
+    whys = _whys(await _recall(cairn))
+    assert whys.keys() >= EVERYTHING and "SPY" not in whys
+    assert whys["SEED"].startswith("Found by words.") and whys["NAMED"] == "Named in SEED."
+    for odd in ("SEED", "NAMED"):
+        for properties, conditions in ((EARLY, ON_EARLY), (LATE, ON_LATE)):
+            await cairn.remember(memories=[_event(odd, **properties)])
+            for wanted in conditions:
+                answer = await _recall(cairn, **wanted)
+                assert odd not in _whys(answer).keys() | _on_paths(answer), wanted
+        await cairn.remember(memories=[_event(odd)])
+    lessons = 'query($tags: [String!], $in: String) { searchLessons(query: "a closed harbour", tags: $tags, namespace: $in) { lesson { rbId } } }'
+    assert (await cairn.ask(lessons))["searchLessons"] == [{"lesson": {"rbId": "1"}}]
+    assert (await cairn.ask(lessons, tags=["nobody"]))["searchLessons"] == []
+    await cairn.cairn.graph.define("MATCH (n {tenant: 'another'}) DETACH DELETE n")
 
 
 async def test_types_hold_on_every_arm(cairn: Service) -> None:

@@ -171,6 +171,25 @@ class Counting:
         return self._model.encode(texts, query)
 
 
+async def test_a_question_does_not_wait_for_ever() -> None:
+    """A model elsewhere that hangs: the question is told soon, the next one at once, and later it is asked again."""
+
+    class Hanging(Counting):
+        def encode(self, texts: Sequence[str], query: bool) -> Vectors:
+            time.sleep(0.5)
+            return super().encode(texts, query)
+
+    model = Hanging()
+    embedder = Embedder(model, query_seconds=0.05)
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            await embedder.query("ship")
+    await asyncio.sleep(0.6)  # the call that was left comes to its end
+    assert len(model.asked) == 1
+    patient = Embedder(model)
+    assert (await patient.query("ship")).shape == (model.dimensions,)
+
+
 async def test_the_same_text_is_embedded_once() -> None:
     """Twice in one call, or again in the next: once. As a query it is another thing."""
     model = Counting()

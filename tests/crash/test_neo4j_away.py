@@ -90,6 +90,9 @@ async def test_neo4j_is_killed_under_writes(plain_starts: None, settings: Settin
             while (await _status(own))["ready"]:
                 assert time.monotonic() < deadline, "the status does not tell"
                 await asyncio.sleep(0.1)
+            with pytest.raises(Refused) as refused:  # without the record there is no answer, degraded or not
+                await own.ask('{ recall(input: {query: "What event?"}) { id } }')
+            assert refused.value.code == "UNAVAILABLE"
             deadline = time.monotonic() + 90
             while not all(len(acknowledged[name]) > before[name] + 20 for name in services):
                 assert time.monotonic() < deadline, "writes did not go on"
