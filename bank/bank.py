@@ -19,7 +19,7 @@ from bank.lessons import (
 )
 from bank.model import Lesson, LessonDraft, LessonStatus, first_words
 from bank.sync import Change, Sync
-from bank.topics import link_topics
+from bank.topics import find_topics, link_topics
 from graph.checks import (
     ITEMS,
     LINKS,
@@ -133,6 +133,8 @@ class Bank:
         ]
         named = {end for edge in edge_drafts for end in (edge.source, edge.target)}
         named |= {node for lesson in lesson_drafts for node in lesson.link_nodes}
+        told = {draft.id: (draft.text, draft.tags) for draft in memory_drafts if draft.id}
+        topics = await find_topics(self._graph, told) if call.link_topics else []
 
         async def work(tx: Transaction) -> tuple[Remembered, list[Change]]:
             now = datetime.now(UTC)
@@ -161,7 +163,7 @@ class Bank:
                 raise BadInput.of(problems)  # and nothing of what was written so far stays
             if rewritten := [id for id, one in memory_log.items() if one.changed and not one.created]:
                 await tx.run("forget_topics", ids=rewritten)
-            topics = await link_topics(tx, list(memories.values()), now) if call.link_topics else []
+            made = await link_topics(tx, topics, told, now) if topics else []
             lessons, lesson_log, pointers = await put_lessons(
                 tx, lesson_drafts, lesson_rows, now, revision, self._learning
             )
@@ -170,11 +172,11 @@ class Bank:
                     old = memories[memory_id]
                     kept_ids = tuple(x for x in old.reasoning_pointer_ids if x not in rb_ids)
                     memories[memory_id] = old.model_copy(update={"reasoning_pointer_ids": (*kept_ids, *rb_ids)})
-            made = [Written(created=True, changed=True)] * len(topics)
-            log = [*memory_log.values(), *edge_log.values(), *lesson_log.values(), *made]
+            log = [*memory_log.values(), *edge_log.values(), *lesson_log.values()]
+            log += [Written(created=True, changed=True)] * len(made)
             answer = Remembered(
                 memories=tuple(memories[draft.id] for draft in memory_drafts if draft.id),
-                edges=(*(edges[draft.id] for draft in edge_drafts if draft.id), *topics),
+                edges=(*(edges[draft.id] for draft in edge_drafts if draft.id), *made),
                 lessons=tuple(lessons[draft.rb_id] for draft in lesson_drafts if draft.rb_id),
                 created=sum(one.created for one in log),
                 updated=sum(one.changed and not one.created for one in log),
@@ -248,10 +250,18 @@ class Bank:
     async def link_topics(self, ids: Sequence[str]) -> list[Edge]:
         """Joins memories that are there to those they share something rare with; returns the edges that were made."""
 
+        read = await self.memories.by_id(sorted(ids))
+        topics = await find_topics(self._graph, {id: (one.text, one.tags) for id, one in read.items()})
+
         async def work(tx: Transaction) -> list[Edge]:
             await tx.run("lock_known_memories", ids=sorted(ids))
-            rows = await tx.run("memories_by_id", ids=sorted(ids))
-            return await link_topics(tx, [memory_from_row(row) for row in rows], datetime.now(UTC))
+            now = {
+                row["properties"]["id"]: row["properties"] for row in await tx.run("memories_by_id", ids=sorted(ids))
+            }
+            same = {
+                id: (one.text, one.tags) for id, one in read.items() if now.get(id, {}).get("revision") == one.revision
+            }
+            return await link_topics(tx, [one for one in topics if one.source in same], same, datetime.now(UTC))
 
         return await self._graph.write(work)
 

@@ -4,21 +4,23 @@ What few memories of the tenant have is rare. Two memories are joined where they
 rare words; first those that share the rarest. No model is asked, and the same store gives the same edges.
 """
 
+import dataclasses
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from bank.model import first_words
-from bank.words import LONGEST_WORD, as_written, words_of
-from graph.model import Edge, EdgeBand, Memory
-from graph.session import Transaction
+from bank.words import LONGEST_WORD, as_written, stem, words_of
+from graph.model import Edge, EdgeBand
+from graph.session import Graph, Transaction
 
 RARE = 20  # what more memories have says little about any of them
 SEEN = 200  # what this many memories of the whole database have is not looked at further
-TERMS = 40  # words of one memory that are looked at: names first, then the longest
+ASKED_AT_ONCE = 500  # terms in one query
+TERMS = 24  # words of one memory that are looked at: names first, then the longest
 NAME = 1.5  # a name or a tag counts more than another word
 EDGES = 5  # machine-made ones of one memory, whichever end it is
 CANDIDATES = 10  # pairs of one memory that are looked at, the best first
@@ -53,40 +55,56 @@ class Topic:
     score: float
 
 
-async def link_topics(tx: Transaction, memories: Sequence[Memory], now: datetime) -> list[Edge]:
-    """Joins each of these memories, which this transaction has locked, to those that it shares most with."""
-    terms = {memory.id: terms_of(memory) for memory in memories}
+Told = Mapping[str, tuple[str, Sequence[str]]]  # memories by their ids: text and tags
+
+
+async def find_topics(graph: Graph, memories: Told) -> list[Topic]:
+    """What each of these memories shares with others of them and with those in the store, before they are written."""
+    terms = {id: terms_of(text, tags) for id, (text, tags) in memories.items()}
     asked = sorted({term.asked for own in terms.values() for term in own})
-    if not asked:
-        return []
-    rows = await tx.run("memories_of_terms", terms=asked, seen=SEEN, most=RARE)
-    having = {(row["index"], row["query"]): row["ids"] for row in rows}
-    wanted = [topic for memory in memories for topic in topics_of(memory.id, terms[memory.id], having)]
-    own = {memory.id: memory.text for memory in memories}
-    others = sorted({topic.target for topic in wanted} - own.keys())
-    there = own.keys() | {row["id"] for row in await tx.run("lock_known_memories", ids=others)}
-    wanted = [topic for topic in wanted if topic.target in there]
+    having: dict[tuple[str, str], set[str]] = {}
+    frequent: set[tuple[str, str]] = set()
+    for start in range(0, len(asked), ASKED_AT_ONCE):
+        some = asked[start : start + ASKED_AT_ONCE]
+        for row in await graph.read("memories_of_terms", terms=some, seen=SEEN, most=RARE):
+            if row["ids"] is None:
+                frequent.add((row["index"], row["query"]))
+            else:  # of these memories only what they say now counts
+                having[row["index"], row["query"]] = set(row["ids"]) - memories.keys()
+    for id, own in terms.items():
+        for term in own:
+            having.setdefault(term.asked, set()).add(id)
+    rare = {asked: ids for asked, ids in having.items() if asked not in frequent and 1 < len(ids) <= RARE}
+    return [topic for id in memories for topic in topics_of(id, terms[id], rare)]
+
+
+async def link_topics(tx: Transaction, topics: Sequence[Topic], memories: Told, now: datetime) -> list[Edge]:
+    """Joins these memories, which this transaction has locked and written, by the topics found; whatever has changed
+    meanwhile, an edge is made only between what is there and still shares it."""
+    others = sorted({topic.target for topic in topics} - memories.keys())
+    there = memories.keys() | {row["id"] for row in await tx.run("lock_known_memories", ids=others)}
+    wanted = [topic for topic in topics if topic.target in there]
     if not wanted:
         return []
-    looked_at = await tx.run("topic_pairs", pairs=[[topic.source, topic.target] for topic in wanted])
-    edges = [_edge(topic, own[topic.source], text, now) for topic, text in _free(wanted, looked_at)]
+    rows = await tx.run("topic_pairs", pairs=[[topic.source, topic.target] for topic in wanted])
+    edges = [_edge(topic, memories[topic.source][0], text, now) for topic, text in _free(wanted, rows)]
     if edges:
         await tx.run("put_edges", rows=[_row(edge) for edge in edges], now=now)
     return edges
 
 
-def terms_of(memory: Memory) -> list[Term]:
-    names = {stem for stem, _ in words_of(memory.text).names}
+def terms_of(text: str, tags: Sequence[str]) -> list[Term]:
+    names = {stem for stem, _ in words_of(text).names}
     words = [
         Term(word, name=stem in names)
-        for stem, word in as_written(memory.text).items()
+        for stem, word in as_written(text).items()
         if len(word) <= LONGEST_WORD and not word.isdigit() and (stem in names or len(word) > 2)
     ]
     words.sort(key=lambda term: (not term.name, -len(term.text), term.text))
-    return [Term(tag, tag=True) for tag in memory.tags] + words[:TERMS]
+    return [Term(tag, tag=True) for tag in tags] + words[:TERMS]
 
 
-def topics_of(id: str, terms: Iterable[Term], having: Mapping[tuple[str, str], Sequence[str]]) -> list[Topic]:
+def topics_of(id: str, terms: Iterable[Term], having: Mapping[tuple[str, str], Collection[str]]) -> list[Topic]:
     """The memories that share most with one, best first."""
     shared: dict[str, list[tuple[float, Term]]] = {}
     for term in terms:
@@ -97,24 +115,36 @@ def topics_of(id: str, terms: Iterable[Term], having: Mapping[tuple[str, str], S
                 shared.setdefault(other, []).append((worth, term))
     topics = []
     for other, found in shared.items():
-        if len(found) > 1 or found[0][1].name or found[0][1].tag:
-            found.sort(key=lambda one: (-one[0], one[1].text))
-            score = math.fsum(worth for worth, _ in found)
-            topics.append(Topic(id, other, tuple(term for _, term in found), score))
+        found.sort(key=lambda one: (-one[0], one[1].text))
+        terms = tuple(term for _, term in found)
+        if _enough(terms):
+            topics.append(Topic(id, other, terms, math.fsum(worth for worth, _ in found)))
     return sorted(topics, key=lambda topic: (-topic.score, topic.target))[:CANDIDATES]
 
 
+def _enough(shared: Sequence[Term]) -> bool:
+    return len(shared) > 1 or any(term.name or term.tag for term in shared)
+
+
 def _free(wanted: Sequence[Topic], rows: Sequence[Mapping[str, Any]]) -> Iterable[tuple[Topic, str]]:
-    """The topics whose ends nobody has joined and that have room for an edge, with the target's text."""
+    """The topics that hold, whose ends nobody has joined and that have room for an edge, with the target's text."""
     room = {end: EDGES - made for row in rows for end, made in zip(row["ends"], row["machine_made"], strict=True)}
     joined = {frozenset(row["ends"]) for row in rows if row["joined"]}
     for topic, row in zip(wanted, rows, strict=True):
         pair = frozenset((topic.source, topic.target))
-        if pair not in joined and room[topic.source] > 0 and room[topic.target] > 0:
+        if pair in joined or room[topic.source] <= 0 or room[topic.target] <= 0:
+            continue
+        words = as_written(row["text"])
+        shared = tuple(
+            term
+            for term in topic.shared
+            if (term.text in row["tags"] if term.tag else stem(term.text.lower()) in words)
+        )
+        if _enough(shared):
             joined.add(pair)
             room[topic.source] -= 1
             room[topic.target] -= 1
-            yield topic, row["text"]
+            yield dataclasses.replace(topic, shared=shared), row["text"]
 
 
 def _edge(topic: Topic, source_text: str, target_text: str, now: datetime) -> Edge:
