@@ -12,9 +12,9 @@ when time passes: a reader takes the value of the period that it is in. Three ru
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from bank.model import ConfidencePoint, Signal, SignalKind
 
@@ -41,8 +41,7 @@ DIGITS = 6  # confidence is rounded to these, so that 0.8 - 0.2 is 0.6
 _SLACK = 1e-9
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """What the signals so far come to. `idle`: the periods without use that `value` has lost for already; `cut`: what
     sources would have moved it beyond their limit."""
 
@@ -52,7 +51,8 @@ class State:
     good: int = 0
     counted: int = 0
     uses: int = 0
-    fits: tuple[float, ...] = ()
+    fit: float = 0.0  # the sum of how well it fitted, and how often that is known
+    fits: int = 0
     cut: float = 0.0
 
 
@@ -96,10 +96,10 @@ class Signals:
 
     def idle(self, state: State, periods: int) -> State:
         lost = self.MONTH_WITHOUT_USE * max(0, periods - state.idle)
-        return replace(state, value=_clamped(state.value + lost), idle=periods)
+        return state._replace(value=_clamped(state.value + lost), idle=periods)
 
     def hear(self, state: State, signal: Signal) -> State:
-        return replace(state, value=_clamped(state.value + self.STEPS[signal.kind]))
+        return state._replace(value=_clamped(state.value + self.STEPS[signal.kind]))
 
     def shown(self, state: State, periods: int) -> float:
         return self.idle(state, periods).value
@@ -122,7 +122,7 @@ class Bayesian:
     def hear(self, state: State, signal: Signal) -> State:
         value = state.value
         value += self.SUCCESS * (1 - value) if signal.kind in GOOD else -self.FAILURE * value
-        return replace(state, value=value)
+        return state._replace(value=value)
 
     def shown(self, state: State, periods: int) -> float:
         return state.value
@@ -151,22 +151,22 @@ class Safla:
 
     def hear(self, state: State, signal: Signal) -> State:
         return self._weighed(
-            replace(
-                state,
+            state._replace(
                 good=state.good + (signal.kind in GOOD),
                 counted=state.counted + 1,
                 uses=state.uses + (signal.kind in USES),
-                fits=state.fits if signal.fit is None else (*state.fits, signal.fit),
+                fit=state.fit + (signal.fit or 0.0),
+                fits=state.fits + (signal.fit is not None),
             )
         )
 
     def _weighed(self, state: State) -> State:
         """`value` without recency, which is the readers' to add."""
         rate = (state.start + state.good) / (1 + state.counted)
-        similarity = math.fsum(state.fits) / len(state.fits) if state.fits else state.start
+        similarity = state.fit / state.fits if state.fits else state.start
         frequency = min(1.0, state.uses / self.OFTEN)
         value = self.SUCCESS_RATE * rate + self.FREQUENCY * frequency + self.SIMILARITY * similarity
-        return replace(state, value=_clamped(value - state.cut))
+        return state._replace(value=_clamped(value - state.cut))
 
     def shown(self, state: State, periods: int) -> float:
         fresh = math.exp(-self.RECENCY_PER_DAY * periods) if periods < self.periods - 1 else 0.0
@@ -213,8 +213,11 @@ class Learnt:
         return (*self.points, ConfidencePoint(time=now, value=self.at(now), why=_unused(gone, self.period)))
 
 
-def learn(start: float, recorded_at: datetime, signals: Sequence[Signal], learning: Learning) -> Learnt:
-    """The confidence of a lesson, from everything that was said of it."""
+def learn(
+    start: float, recorded_at: datetime, signals: Sequence[Signal], learning: Learning, telling: bool = True
+) -> Learnt:
+    """The confidence of a lesson, from everything that was said of it. `telling`: with every move and its reason, which
+    takes several times as long as the confidence alone."""
     rule = learning.rule
     state = rule.begin(start)
     since = _seconds(recorded_at)
@@ -227,20 +230,21 @@ def learn(start: float, recorded_at: datetime, signals: Sequence[Signal], learni
     for signal in sorted(signals, key=lambda one: (one.created_time, one.id)):
         moment = _seconds(signal.created_time)
         gone = max(0, moment - since) // rule.period
-        before = points[-1].value
-        state = rule.idle(state, gone)
-        if _shown(rule, state, gone) != before:
+        if gone:
+            state = rule.idle(state, gone)
+        if telling and gone and _shown(rule, state, gone) != points[-1].value:
             faded = datetime.fromtimestamp(since, UTC) + timedelta(seconds=gone * rule.period)
             points.append(ConfidencePoint(time=faded, value=_shown(rule, state, gone), why=_unused(gone, rule.period)))
         if signal.kind in USES:
             since, last_used_at, gone = moment, signal.created_time, 0
-            state = replace(state, idle=0)
+            state = state._replace(idle=0) if state.idle else state
         good = signal.kind in GOOD
         agreed = good in last_said and moment - last_said[good] <= AGREE_WITHIN
         last_said[good] = moment
-        if rule.needs_agreement and uses < TRIED and not agreed:
+        whole, together = True, []
+        waits = rule.needs_agreement and uses < TRIED and not agreed
+        if waits:
             waiting.append(signal)
-            why = f"{WORDS[signal.kind]}; waits for a second signal that agrees within 7 days"
         else:
             # Those that waited for this one count with it.
             together = [
@@ -250,11 +254,12 @@ def learn(start: float, recorded_at: datetime, signals: Sequence[Signal], learni
             ]
             waiting = [one for one in waiting if one not in together]
             state, whole = _hear(rule, state, [*together, signal], moved, learning.most_from_one_source)
-            why = " and ".join(WORDS[one.kind] for one in [*together, signal])
-            if not whole:
-                why += "; not all of it counts: one source moves a lesson only so far"
         uses += signal.kind in USES
-        points.append(ConfidencePoint(time=signal.created_time, value=_shown(rule, state, gone), why=why))
+        if telling:
+            why = " and ".join(WORDS[one.kind] for one in [*together, signal])
+            why += "; waits for a second signal that agrees within 7 days" if waits else ""
+            why += "" if whole else "; not all of it counts: one source moves a lesson only so far"
+            points.append(ConfidencePoint(time=signal.created_time, value=_shown(rule, state, gone), why=why))
     return Learnt(
         ahead=tuple(_shown(rule, state, gone) for gone in range(rule.periods)),
         idle_since=since,
@@ -281,7 +286,7 @@ def _hear(
                 whole = False
                 if abs(excess) > abs(effect) - _SLACK:
                     continue  # it may not move the lesson at all
-                after = replace(after, value=after.value - excess, cut=state.cut + excess)
+                after = after._replace(value=after.value - excess, cut=state.cut + excess)
             moved[signal.source] = far - excess
         state = after
     return state, whole

@@ -197,7 +197,7 @@ async def relearn(tx: Transaction, locked: dict[int, Row], now: datetime, learni
     changes: list[dict[str, Any]] = []
     for row in await tx.run("signals_of_lessons", ids=list(locked)):
         old = locked[row["rb_id"]]["properties"]
-        own = learnt_properties(learnt_of(row, learning), now)
+        own = learnt_properties(learnt_of(row, learning, telling=False), now)
         proven = proven_in(old["namespace"], signals_of(row))
         own["proven_in"], own["suggested_scope"] = proven, suggested_scope(old["namespace"], old["scope"], proven)
         changes.append({"rb_id": row["rb_id"], "changes": own})
@@ -222,7 +222,7 @@ def signals_of(row: Row) -> list[Signal]:
     ]
 
 
-def learnt_of(row: Row, learning: Learning) -> Learnt:
+def learnt_of(row: Row, learning: Learning, telling: bool = True) -> Learnt:
     """From a row of `signals_of_lessons`."""
     start = BY_HAND if row["start"] is None else row["start"]
-    return learn(start, native("created_at", row["recorded_at"]), signals_of(row), learning)
+    return learn(start, native("created_at", row["recorded_at"]), signals_of(row), learning, telling)

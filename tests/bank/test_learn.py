@@ -190,3 +190,18 @@ def test_history_tells_every_move(rule: str) -> None:
     assert [point.time for point in history] == sorted(point.time for point in history)
     assert sum("found helpful" in point.why for point in history) == 2
     assert sum("reverted" in point.why for point in history) == 1
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_is_told_changes_nothing(rule: str) -> None:
+    """The confidence alone, without its history, is the same."""
+    signals = [
+        Signal(
+            id=f"S{n}", rb_id=1, kind=kind, source=f"s{n % 3}", created_time=RECORDED + timedelta(days=9 * n * n % 400)
+        )
+        for n, kind in enumerate([*SignalKind] * 4)
+    ]
+    told = learn(0.6, RECORDED, signals, Learning(RULES[rule]))
+    alone = learn(0.6, RECORDED, signals, Learning(RULES[rule]), telling=False)
+    assert (told.ahead, told.idle_since, told.uses) == (alone.ahead, alone.idle_since, alone.uses)
+    assert len(told.points) > len(signals)

@@ -68,7 +68,7 @@ class Simulation:
             if number:
                 signal = signals[number - 1]
                 said[signal.rb_id].append(signal)
-                learnt[signal.rb_id] = learn(BY_HAND, RECORDED, said[signal.rb_id], learning)
+                learnt[signal.rb_id] = learn(BY_HAND, RECORDED, said[signal.rb_id], learning, telling=False)
             now = RECORDED + timedelta(days=DAYS) * number / len(signals)
             if number % STEP:
                 continue
