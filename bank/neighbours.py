@@ -4,6 +4,7 @@ A page is a few lessons in the order of their ids. Their vectors come from the i
 each lesson meets only lessons with larger ids, so that a pair is met once. What the index finds the graph confirms.
 """
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -13,7 +14,8 @@ from bank.vectors import Vectors
 from graph.session import Graph
 
 PAGE = 128
-AT_ONCE = 16  # vectors in one call: short calls let the searches of others in between
+AT_ONCE = 16  # vectors in one call, at most
+CALL_SECONDS = 0.2  # a call that takes longer keeps the searches of others waiting: the next one has fewer vectors
 NEAREST = 20
 
 
@@ -44,6 +46,7 @@ class Neighbours:
         self._graph = graph
         self._vectors = vectors
         self._lessons = Lessons(graph)
+        self._at_once = AT_ONCE
 
     async def page(self, after: int, namespace: str | None, least: float, sources: bool = False) -> NearPage:
         """The pairs of the next lessons. `sources`: also pairs that were learnt from the same memory."""
@@ -66,9 +69,11 @@ class Neighbours:
         vectors = await self._vectors.lesson_vectors(list(lessons))
         ids = sorted(vectors)
         near: dict[tuple[int, int], float] = {}
-        for place in range(0, len(ids), AT_ONCE):
-            some = ids[place : place + AT_ONCE]
+        while ids:
+            some, ids = ids[: self._at_once], ids[self._at_once :]
+            began = time.monotonic()
             lists = await self._vectors.later_lessons_near([vectors[rb_id] for rb_id in some], after, NEAREST + 1)
+            self._adapt(time.monotonic() - began)
             for rb_id, hits in zip(some, lists, strict=True):
                 near |= {
                     _pair(rb_id, hit.key): hit.score
@@ -76,6 +81,12 @@ class Neighbours:
                     if hit.score >= least and hit.key != rb_id and (after < 0 or hit.key > rb_id)
                 }
         return near
+
+    def _adapt(self, took: float) -> None:
+        if took > CALL_SECONDS:
+            self._at_once = max(1, self._at_once // 2)
+        elif took < CALL_SECONDS / 4:
+            self._at_once = min(AT_ONCE, self._at_once * 2)
 
     async def _same_sources(self, lessons: Iterable[int], only_later: bool) -> set[tuple[int, int]]:
         rows = await self._graph.read(
