@@ -84,7 +84,10 @@ class Settings(BaseSettings):
     )
     distiller_timeout: float = Field(default=60.0, gt=0, description="Seconds that one call there may take.")
     workers: int = Field(
-        default=4, ge=0, le=64, description="How many sessions this process learns from at once; 0: none."
+        default=4,
+        ge=0,
+        le=64,
+        description="How many sessions this process learns from at once; 0: none. `rules` takes one at a time.",
     )
     worker_lease: float = Field(
         default=60.0,

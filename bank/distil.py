@@ -23,9 +23,11 @@ class DistillerFailed(CairnError):
 
 
 class Distiller(Protocol):
-    """`name` is what a lesson carries as `learned_by`."""
+    """`name` is what a lesson carries as `learned_by`. `at_once`: how many sessions of a process it reads at a time, at
+    most; None: as many as there are workers, for it mostly waits."""
 
     name: str
+    at_once: int | None
 
     async def distil(self, work: Work, like: Sequence[Work]) -> Distilled: ...
 
@@ -36,6 +38,7 @@ class RulesDistiller:
     """No model: it compares the session with sessions of like requests."""
 
     name = "rules"
+    at_once: int | None = 1  # more would only take the processor from those who ask
 
     def __init__(self, compare: Callable[[Work, Sequence[Work]], list[Learnt]]) -> None:
         self._compare = compare

@@ -60,7 +60,7 @@ class Workers:
         self._search = search
         self._harvest = harvest
         self._distiller = distiller
-        self._workers = workers
+        self._workers = workers if distiller.at_once is None else min(workers, distiller.at_once)
         self._lease = lease
         self._work = asyncio.Event()
         self._running: set[asyncio.Task[None]] = set()

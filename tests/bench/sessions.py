@@ -6,6 +6,7 @@ machine that answers after one second.
 
 import asyncio
 import random
+import statistics
 import sys
 import time
 from typing import Any
@@ -66,21 +67,18 @@ async def hand_in(service: Measured, count: int, chance: random.Random) -> list[
     return ids
 
 
-async def open_ones(service: Measured, ids: list[str]) -> list[str]:
-    """Those that are still in the queue."""
-    found: list[str] = []
-    for place in range(0, len(ids), 100):
-        some = ids[place : place + 100]
-        query = " ".join(f's{n}: session(id: "{one}") {{ state }}' for n, one in enumerate(some))
-        answer = await service.ask("{ " + query + " }")
-        found += [one for n, one in enumerate(some) if answer[f"s{n}"]["state"] in ("QUEUED", "RUNNING")]
-    return found
+async def is_open(service: Measured, id: str) -> bool:
+    """Whether it is still in the queue."""
+    found = await service.ask("query($id: ID!) { session(id: $id) { state } }", id=id)
+    return found["session"]["state"] in ("QUEUED", "RUNNING")
 
 
 async def until_ended(service: Measured, ids: list[str]) -> None:
-    while ids := await open_ones(service, ids):
-        shown("still to be learnt from", len(ids), len(ids))
-        await asyncio.sleep(0.1)
+    """One is asked for at a time, so that asking costs next to nothing; the last ones first, for they are taken last."""
+    for place, one in enumerate(reversed(ids)):
+        while await is_open(service, one):
+            shown("still to be learnt from", len(ids) - place, len(ids))
+            await asyncio.sleep(0.05)
 
 
 async def per_minute(service: Measured, chance: random.Random) -> tuple[float, float]:
@@ -93,22 +91,20 @@ async def per_minute(service: Measured, chance: random.Random) -> tuple[float, f
 
 
 async def recall_beside(service: Measured, chance: random.Random) -> tuple[float, float, int]:
-    """p50 of recall with nothing else to do, and while the queue is full: sessions are handed in, and learnt from."""
+    """p50 of recall with nothing else to do, and while sessions wait in the queue and all workers are busy."""
 
     async def ask(number: int) -> None:
         await service.ask(RECALL, q=f"{chance.choice(TASKS)} of my {chance.choice(THINGS)}")
 
     idle, _ = await times(ask, 40)
-    busy = asyncio.create_task(hand_in(service, 2 * COUNTED, chance))
-    await asyncio.sleep(1)
+    waiting = await hand_in(service, 2 * COUNTED, chance)
     taken = []
-    while not busy.done() or await open_ones(service, busy.result()[-20:]):
+    while await is_open(service, waiting[-1]):
         start = time.perf_counter()
         await ask(0)
         taken.append((time.perf_counter() - start) * 1_000)
-    await until_ended(service, await busy)
-    taken.sort()
-    return idle, taken[len(taken) // 2], len(taken)
+    await until_ended(service, waiting)
+    return idle, statistics.median(taken) if taken else float("nan"), len(taken)
 
 
 def one_lesson(body: dict[str, Any]) -> tuple[int, Any]:
