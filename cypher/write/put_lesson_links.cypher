@@ -1,5 +1,5 @@
-// Connects lessons that this transaction has locked, by one of the five types; a link that is there gets the new strength and evidence and keeps its time.
-// What was suggested of the pair, or rejected, is settled by it.
+// Connects lessons that this transaction has locked; a link that is there gets the new strength and evidence and keeps its time.
+// What was suggested of the pair, or rejected, is settled by it. A clause a type: MERGE with a dynamic type scans all relationships.
 // params: $tenant, $rows [{source, target, type, strength, evidence}], $now
 // returns: rows of source, target, type, strength, evidence, created_time
 UNWIND $rows AS row
@@ -8,7 +8,14 @@ CALL (row) { // a subquery, so that the two look-ups are not multiplied
   MATCH (t:Lesson {tenant: $tenant, rb_id: row.target})
   RETURN t
 }
-MERGE (s)-[k:$(row.type)]->(t)
+FOREACH (_ IN CASE WHEN row.type = 'CAUSES' THEN [1] ELSE [] END | MERGE (s)-[:CAUSES]->(t))
+FOREACH (_ IN CASE WHEN row.type = 'REQUIRES' THEN [1] ELSE [] END | MERGE (s)-[:REQUIRES]->(t))
+FOREACH (_ IN CASE WHEN row.type = 'CONFLICTS' THEN [1] ELSE [] END | MERGE (s)-[:CONFLICTS]->(t))
+FOREACH (_ IN CASE WHEN row.type = 'ENHANCES' THEN [1] ELSE [] END | MERGE (s)-[:ENHANCES]->(t))
+FOREACH (_ IN CASE WHEN row.type = 'ALTERNATIVE' THEN [1] ELSE [] END | MERGE (s)-[:ALTERNATIVE]->(t))
+WITH row, s, t
+MATCH (s)-[k:CAUSES|REQUIRES|CONFLICTS|ENHANCES|ALTERNATIVE]->(t)
+WHERE type(k) = row.type
 SET k.tenant = $tenant, k.created_time = coalesce(k.created_time, $now), k.strength = row.strength, k.evidence = row.evidence
 WITH row, s, t, k
 CALL (row, s, t) {
