@@ -20,6 +20,7 @@ BEST = 40  # among how many seeds, and the answer, are chosen
 SEEDS = 8
 SEEDS_AGAIN = 3  # those that search once more
 SEEN = 0.5  # how much of a seed's worth is lost when all it covers is covered
+LEAST_WHOLE = 1.0  # a memory with weak edges only does not pass all of it on: alone, an edge carries its weight squared
 PASSED_ON = 0.5  # the share of its energy that a memory passes on
 FURTHER = 0.5  # a memory that was reached is half as strong as its energy says: at 1.0 far ones push near ones out
 NEW_WORDS = 6.0  # how much more a step counts that leads to words the seed lacks
@@ -112,7 +113,7 @@ class Energy:
     def walk(self, source: Source, ways: Sequence[Way], covered: Mapping[str, int], question: Question) -> None:
         """Half of what the source has goes along its edges, by the squares of their weights."""
         ways = [way for way in ways if way.target in covered]
-        whole = math.fsum(way.weight**2 for way in ways)
+        whole = max(LEAST_WHOLE, math.fsum(way.weight**2 for way in ways))
         if whole <= 0:
             return
         for way in ways:

@@ -1,6 +1,7 @@
 """The embedders: text in, normalised vectors out. A query and a passage may be treated differently."""
 
 import asyncio
+import contextlib
 import json
 import time
 import zipfile
@@ -46,7 +47,7 @@ class Model(Protocol):
 
 
 class Embedder:
-    """A model off the event loop, one batch at a time, with the last texts remembered."""
+    """A model off the event loop, one batch of passages at a time, with the last texts remembered."""
 
     def __init__(self, model: Model, query_seconds: float | None = None) -> None:
         """`query_seconds`: how long a question waits for a model that is elsewhere; None: as long as it takes."""
@@ -66,7 +67,8 @@ class Embedder:
         if time.monotonic() < self._resting_until and not self._known([text], query=True):
             raise Unavailable("The embedder did not answer a moment ago.")
         try:
-            return (await asyncio.wait_for(self._embed([text], query=True), self._query_seconds))[0]
+            async with asyncio.timeout(self._query_seconds):
+                return (await self._embed([text], query=True))[0]
         except (Unavailable, TimeoutError) as error:
             self._resting_until = time.monotonic() + REST_SECONDS
             raise Unavailable("The embedder does not answer.") from error
@@ -74,7 +76,7 @@ class Embedder:
     async def _embed(self, texts: Sequence[str], query: bool) -> list[npt.NDArray[np.float32]]:
         found = self._known(texts, query)
         if len(found) < len(set(texts)):
-            async with self._turn:
+            async with contextlib.nullcontext() if query else self._turn:  # a question waits for no load of passages
                 found |= self._known(texts, query)  # whoever had the turn before may have been asked the same
                 missing = list(dict.fromkeys(text for text in texts if text not in found))
                 if missing:

@@ -97,7 +97,8 @@ class Workers:
                 task.add_done_callback(self._ended)
             if not claims or len(self._running) >= self._workers:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._work.wait(), LOOK_SECONDS)
+                    async with asyncio.timeout(LOOK_SECONDS):
+                        await self._work.wait()
                 self._work.clear()
 
     def _ended(self, task: "asyncio.Task[None]") -> None:

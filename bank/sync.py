@@ -261,7 +261,9 @@ class Sync:
                     await self._round()
                     continue
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._work.wait(), QUIET_SECONDS if self._indexed else IDLE_SECONDS)
+                    # Not `wait_for`: up to Python 3.11 it loses a cancellation that comes together with the event.
+                    async with asyncio.timeout(QUIET_SECONDS if self._indexed else IDLE_SECONDS):
+                        await self._work.wait()
                 self._work.clear()
                 if self.index_away is not None:
                     await self._vectors.load()

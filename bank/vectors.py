@@ -98,7 +98,8 @@ class Vectors:
         if self.local:
             return f"Milvus Lite {importlib.metadata.version('milvus-lite')}"
         try:
-            return f"Milvus {await asyncio.wait_for(client.get_server_version(timeout=SECONDS), SECONDS)}"
+            async with asyncio.timeout(SECONDS):
+                return f"Milvus {await client.get_server_version(timeout=SECONDS)}"
         except (MilvusException, grpc.RpcError, TimeoutError, OSError):
             return "Milvus"  # one that does not tell its version
 
@@ -106,7 +107,8 @@ class Vectors:
         if self._open_client is not None:
             client, self._open_client = self._open_client, None
             with contextlib.suppress(MilvusException, grpc.RpcError, TimeoutError, OSError):
-                await asyncio.wait_for(client.close(), SECONDS)
+                async with asyncio.timeout(SECONDS):
+                    await client.close()
         if self._lite:
             await asyncio.to_thread(self._lite.stop)
 
@@ -120,7 +122,8 @@ class Vectors:
 
     async def _call(self, call: Awaitable[T], seconds: float = SECONDS) -> T:
         try:
-            return await asyncio.wait_for(call, seconds)
+            async with asyncio.timeout(seconds):
+                return await call
         except (MilvusException, grpc.RpcError, TimeoutError, OSError) as error:
             raise IndexAway(f"Milvus does not answer: {_short(error)}") from error
 

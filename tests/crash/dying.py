@@ -6,9 +6,11 @@ so that a death costs a second instead of three. A trial first looks at what the
 """
 
 import asyncio
+import io
 import json
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +24,7 @@ from bank.vectors import Vectors
 from graph.session import Graph, Transaction
 
 # What is there before, and the mutation that dies. {p}: the prefix of all names of a trial, {r}: its lessons' ids.
+STUCK_SECONDS = 90
 BEFORE = """mutation { remember(input: {convId: "{p}",
   memories: [{event: {id: "{p}A", text: "{p} alpha happened."}}, {event: {id: "{p}B", text: "{p} beta happened."}}],
   edges: [{id: "{p}E", source: "{p}A", target: "{p}B", text: "{p} led to it.", weight: 0.7}],
@@ -115,9 +118,26 @@ class Death:
         setattr(owner, name, watched)
 
 
+def end_if_stuck(number: int, tell: Callable[[dict[str, Any]], None]) -> None:
+    """A trial that does not end tells where each of its tasks waits."""
+    loop = asyncio.get_running_loop()
+
+    def stuck() -> None:
+        where = io.StringIO()
+        for task in asyncio.all_tasks(loop):
+            task.print_stack(limit=6, file=where)
+        tell({"trial": number, "error": f"stuck for {STUCK_SECONDS} s: {where.getvalue()}"})
+        os._exit(1)
+
+    timer = threading.Timer(STUCK_SECONDS, stuck)
+    timer.daemon = True
+    timer.start()
+
+
 async def trial(
     settings: Settings, number: int, mutation: str, at: int, tell: Callable[[dict[str, Any]], None]
 ) -> None:
+    end_if_stuck(number, tell)
     death = Death()
     death.watch(Transaction, "run")  # before each statement; the last one's successor is after the commit
     death.watch(Graph, "write", both=True)
