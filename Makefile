@@ -14,7 +14,7 @@ $(READY): requirements.lock
 	  echo "Cairn needs Python 3.11 or newer; $$($(PYTHON) --version) is what '$(PYTHON)' is. Say which to use: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "Setting up the virtual environment in $(VENV) (once, about a minute) ..."
 	@$(PYTHON) -m venv $(VENV) || { echo "No virtual environment could be made. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
-	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --progress-bar on --require-hashes -r requirements.lock || { \
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --progress-bar on --no-compile --require-hashes -r requirements.lock || { \
 	  echo; echo "The Python packages could not be installed. Is the package registry reachable? Behind a proxy, set HTTPS_PROXY; with a mirror, set PIP_INDEX_URL. Then run the same command again."; exit 1; }
 	@touch $(READY)
 

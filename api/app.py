@@ -35,6 +35,7 @@ from bank.vectors import Vectors
 from graph.errors import SetupError
 from graph.schema import apply_schema
 from graph.server import USER, Neo4jServer, ServerSettings
+from graph.tasks import end
 
 log = logging.getLogger("cairn")
 
@@ -93,7 +94,7 @@ async def running(
             say("Neo4j is starting …")
             await server.start()
             watching = asyncio.create_task(server.watch(), name="cairn-neo4j")
-            stack.push_async_callback(_cancelled, watching)
+            stack.push_async_callback(end, (watching,))
             uri, user, password = server.settings.bolt_uri, USER, server.password
         else:
             assert settings.neo4j_uri is not None
@@ -166,12 +167,6 @@ async def running(
 
 def create_app(cairn: Cairn) -> Starlette:
     return Starlette(routes=routes(cairn))
-
-
-async def _cancelled(task: "asyncio.Task[None]") -> None:
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
 
 
 async def _settle(task: "asyncio.Task[Model]") -> None:

@@ -5,7 +5,6 @@ a recall that is lost is one that no outcome can name. A receipt is kept for 90 
 """
 
 import asyncio
-import contextlib
 import random
 from collections import Counter, deque
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ from typing import Any
 from bank.model import FoundLesson
 from graph.errors import Unavailable
 from graph.session import Graph, Transaction
+from graph.tasks import end
 
 FLUSH_SECONDS = 1.0
 MOST_HELD = 10_000  # receipts, while Neo4j is away; the oldest go first
@@ -76,10 +76,7 @@ class Offers:
                 self._offered.update(offered)
 
     async def stop(self) -> None:
-        if self._later is not None:
-            self._later.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._later
+        await end((self._later,))
         await self.flush()
 
     def _flush_later(self) -> None:

@@ -30,6 +30,7 @@ from bank.work import Work
 from graph.errors import CairnError, Unavailable
 from graph.model import MemoryFilter, MemoryType
 from graph.session import Graph
+from graph.tasks import end
 
 log = logging.getLogger("cairn.queue")
 
@@ -75,11 +76,8 @@ class Workers:
 
     async def stop(self) -> None:
         """Whoever is at a session leaves it; it is given back, or its lease ends."""
-        for task in (self._loop, *self._running):
-            if task is not None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+        await end((self._loop,))
+        await end(self._running)
 
     async def _run(self) -> None:
         away = False

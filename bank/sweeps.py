@@ -15,6 +15,7 @@ from enum import StrEnum
 from graph.errors import CairnError, Conflict, Unavailable
 from graph.model import Value
 from graph.session import Graph
+from graph.tasks import end
 
 log = logging.getLogger("cairn.sweeps")
 
@@ -68,11 +69,8 @@ class Sweeps:
             self._clock = asyncio.create_task(self._by_the_clock(self._every), name="cairn-sweeps")
 
     async def stop(self) -> None:
-        for task in (self._clock, *self._running):
-            if task is not None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+        await end((self._clock,))
+        await end(self._running)
 
     async def start(self, kind: SweepKind) -> Sweep:
         """Begins a sweep behind the answer's back."""

@@ -40,6 +40,7 @@ from graph.errors import CairnError, Unavailable
 from graph.ids import COUNTER_BITS, mint
 from graph.model import Memory, memory_from_row
 from graph.session import Graph
+from graph.tasks import end
 
 log = logging.getLogger("cairn.sync")
 
@@ -184,11 +185,7 @@ class Sync:
 
     async def stop(self) -> None:
         """Ends the loop; whoever waits is answered, what is not indexed stays marked for the next start."""
-        for task in (self._loop, *self._background):
-            if task is not None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+        await end((self._loop, *self._background))
         self._give_up_waiting()
         await self._settle_later()
 

@@ -1,6 +1,6 @@
 """A service that dies at a chosen step of a mutation, many times over: `python -m tests.crash.dying remember …`.
 
-A step is a call at a border: a statement, a commit, the embedder, Milvus. The settings come as JSON on standard input; a JSON
+A step is a call at a border: a transaction and its inside, a commit, the embedder, Milvus. The settings come as JSON on standard input; a JSON
 line for each trial goes to standard output. Every trial is a process of its own, forked before any thread or connection exists,
 so that a death costs a second instead of three. A trial first looks at what the death before it has left.
 """
@@ -14,6 +14,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from api.app import running
 from api.context import Cairn, Context
@@ -117,6 +118,21 @@ class Death:
 
         setattr(owner, name, watched)
 
+    def watch_statements(self) -> None:
+        """A step before the second statement of a transaction. Whatever a transaction has done before its commit, a death
+        undoes all of it: one death inside stands for all, unless CAIRN_TEST_EVERY_STATEMENT is set."""
+        method = Transaction.run
+        every = "CAIRN_TEST_EVERY_STATEMENT" in os.environ
+        ran: WeakKeyDictionary[Transaction, int] = WeakKeyDictionary()
+
+        async def watched(transaction: Transaction, *arguments: Any, **named_arguments: Any) -> Any:
+            ran[transaction] = ran.get(transaction, 0) + 1
+            if every or ran[transaction] == 2:
+                self.step()
+            return await method(transaction, *arguments, **named_arguments)
+
+        Transaction.run = watched  # type: ignore[method-assign]
+
 
 def end_if_stuck(number: int, tell: Callable[[dict[str, Any]], None]) -> None:
     """A trial that does not end tells where each of its tasks waits."""
@@ -139,7 +155,7 @@ async def trial(
 ) -> None:
     end_if_stuck(number, tell)
     death = Death()
-    death.watch(Transaction, "run")  # before each statement; the last one's successor is after the commit
+    death.watch_statements()
     death.watch(Graph, "write", both=True)
     death.watch(Embedder, "passages")
     for name in ("insert", "upsert", "delete"):
