@@ -34,7 +34,7 @@ test: $(READY) ## format, lint, types, layers and the tests, on real stores
 
 bench: $(READY) ## measure the service beside its bare stores
 	@$(BIN)/python -m api setup
-	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench $(PART)
 
 fmt: $(READY) ## format and mend what ruff can mend
 	$(BIN)/ruff format .

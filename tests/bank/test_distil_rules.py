@@ -463,7 +463,7 @@ def work_lists(draw: st.DrawFn) -> list[Work]:
     ]
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(works=work_lists(), chance=st.randoms(use_true_random=False))
 def test_whatever_the_sessions(works: list[Work], chance: Any) -> None:
     """At most three lessons; each with sources and sessions that were given, the new one among them; the same lessons
