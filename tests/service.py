@@ -51,10 +51,12 @@ class Service:
         return report
 
     async def settled(self, seconds: float = 60) -> dict[str, Any]:
-        """The integrity report once nothing is pending."""
+        """The integrity report once nothing is pending, also what the service writes by itself meanwhile."""
         for _ in range(int(seconds * 20)):
             if (await self.ask("{ status { pending } }"))["status"]["pending"] == 0:
-                break
+                report = await self.integrity()
+                if report["pending"] == 0:
+                    return report
             await asyncio.sleep(0.05)
         return await self.integrity()
 
