@@ -26,6 +26,7 @@ from graph.session import Graph, Transaction
 
 # What is there before, and the mutation that dies. {p}: the prefix of all names of a trial, {r}: its lessons' ids.
 STUCK_SECONDS = 90
+EVERY_DEATH = "CAIRN_TEST_EVERY_DEATH"
 BEFORE = """mutation { remember(input: {convId: "{p}",
   memories: [{event: {id: "{p}A", text: "{p} alpha happened."}}, {event: {id: "{p}B", text: "{p} beta happened."}}],
   edges: [{id: "{p}E", source: "{p}A", target: "{p}B", text: "{p} led to it.", weight: 0.7}],
@@ -120,9 +121,9 @@ class Death:
 
     def watch_statements(self) -> None:
         """A step before the second statement of a transaction. Whatever a transaction has done before its commit, a death
-        undoes all of it: one death inside stands for all, unless CAIRN_TEST_EVERY_STATEMENT is set."""
+        undoes all of it: one death inside stands for all, unless every one is asked for."""
         method = Transaction.run
-        every = "CAIRN_TEST_EVERY_STATEMENT" in os.environ
+        every = EVERY_DEATH in os.environ
         ran: WeakKeyDictionary[Transaction, int] = WeakKeyDictionary()
 
         async def watched(transaction: Transaction, *arguments: Any, **named_arguments: Any) -> Any:
