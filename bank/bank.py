@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from bank.keys import claim_key
 from bank.learn import Learning
 from bank.lessons import (
     TITLE_BYTES,
@@ -33,7 +34,7 @@ from graph.checks import (
     check_window,
     is_storable,
 )
-from graph.errors import BadInput, Conflict, NotFound, Problem
+from graph.errors import BadInput, NotFound, Problem
 from graph.ids import mint
 from graph.model import (
     Edge,
@@ -139,15 +140,9 @@ class Bank:
         async def work(tx: Transaction) -> tuple[Remembered, list[Change]]:
             now = datetime.now(UTC)
             if call.idempotency_key is not None:
-                (kept,) = await tx.run("claim_key", key=call.idempotency_key, body=call.digest())
-                if kept["body"] != call.digest():
-                    raise Conflict(
-                        f"idempotencyKey {call.idempotency_key!r} was used for another call. "
-                        "Send the same body with it, or take a new key.",
-                        [Problem("idempotencyKey", "was used for another call")],
-                    )
-                if kept["answer"] is not None:
-                    return await self._answer_again(kept["answer"]), []
+                kept = await claim_key(tx, call.idempotency_key, call.digest())
+                if kept is not None:
+                    return await self._answer_again(kept), []
             written_rows, known_rows = await lock_memories(tx, memory_drafts, named, now, revision)
             lesson_rows = await lock_lessons(tx, [draft.rb_id for draft in lesson_drafts if draft.rb_id])
             if any(row.get("type") is not None and key in minted for key, row in written_rows.items()) or any(

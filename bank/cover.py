@@ -114,8 +114,6 @@ class Energy:
         """Half of what the source has goes along its edges, by the squares of their weights."""
         ways = [way for way in ways if way.target in covered]
         whole = max(LEAST_WHOLE, math.fsum(way.weight**2 for way in ways))
-        if whole <= 0:
-            return
         for way in ways:
             share = PASSED_ON * source.strength**4 * way.weight**2 / whole
             if share <= 0:

@@ -40,10 +40,6 @@ def recency(last: float, now: datetime) -> float:
     return math.exp(-RECENCY_PER_DAY * days)
 
 
-def four_factors(semantic: float, reliability: float, recency: float, diversity: float, scope_weight: float) -> float:
-    return scope_weight * (SEMANTIC * semantic + RELIABILITY * reliability + RECENCY * recency + DIVERSITY * diversity)
-
-
 def choose_diverse(
     base: Sequence[float], scope_weights: Sequence[float], vectors: npt.NDArray[np.float32], limit: int
 ) -> list[tuple[int, float]]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from bank.distil import Distilled, DistillerFailed, RulesDistiller
 from bank.embed import Embedder
-from bank.learn import FROM_FAILURE, FROM_SUCCESS, Learning
+from bank.learn import START_FROM_FAILURE, START_FROM_SUCCESS, Learning
 from bank.lessons import check_lessons, lock_lessons, put_lessons, revise
 from bank.likeness import GivenLessons, mean_the_same, repeats_given, share_words
 from bank.model import Lesson, LessonDraft, LessonStatus, Outcome, SignalKind
@@ -30,7 +30,7 @@ from graph.ids import mint
 from graph.session import Graph, Row, Transaction
 from graph.store import MintedTwice
 
-START = {Outcome.SUCCESS: FROM_SUCCESS, Outcome.FAILURE: FROM_FAILURE}
+START = {Outcome.SUCCESS: START_FROM_SUCCESS, Outcome.FAILURE: START_FROM_FAILURE}
 NEAREST = 20  # lessons that are looked at more closely
 NOTHING = "Nothing in it was worth keeping."
 

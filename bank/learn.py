@@ -18,7 +18,11 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from bank.model import ConfidencePoint, Signal, SignalKind
 
-BY_HAND, FROM_SUCCESS, FROM_FAILURE = 0.8, 0.7, 0.6  # where a lesson starts: recorded by hand, or distilled
+START_BY_HAND, START_FROM_SUCCESS, START_FROM_FAILURE = (
+    0.8,
+    0.7,
+    0.6,
+)  # where a lesson starts: recorded by hand, or distilled
 PRUNED_BELOW = 0.3
 
 USES = frozenset({SignalKind.HELPFUL, SignalKind.NOT_HELPFUL, SignalKind.SUCCEEDED, SignalKind.FAILED})
@@ -74,7 +78,7 @@ class Rule(Protocol):
         """The confidence after so many periods without use."""
 
 
-class Signals:
+class SignalsRule:
     """Each signal adds or takes; so does each month without use."""
 
     name = "signals"
@@ -105,7 +109,7 @@ class Signals:
         return self.idle(state, periods).value
 
 
-class Bayesian:
+class BayesianRule:
     """Success adds a share of what is missing to 1, failure takes a share of what is there."""
 
     name = "bayesian"
@@ -128,7 +132,7 @@ class Bayesian:
         return state.value
 
 
-class Safla:
+class SaflaRule:
     """A weighted sum of four: success rate, usage frequency, recency of use, similarity of the contexts it was used in.
 
     The start counts as one piece of work, so that the first signal does not decide alone; ten uses are as often as
@@ -173,14 +177,14 @@ class Safla:
         return state.value + self.RECENCY * fresh
 
 
-RULES: dict[str, Rule] = {rule.name: rule for rule in (Signals(), Bayesian(), Safla())}
+RULES: dict[str, Rule] = {rule.name: rule for rule in (SignalsRule(), BayesianRule(), SaflaRule())}
 
 
 @dataclass(frozen=True)
 class Learning:
     """How the bank learns: the settings that confidence depends on."""
 
-    rule: Rule = field(default_factory=Signals)
+    rule: Rule = field(default_factory=SignalsRule)
     most_from_one_source: float = 0.3
 
     @property
@@ -190,7 +194,7 @@ class Learning:
 
 
 @dataclass(frozen=True)
-class Learnt:
+class Confidence:
     """`ahead[n]` is the confidence after n periods without use since `idle_since` (both in seconds), and the last of
     them for ever after."""
 
@@ -215,7 +219,7 @@ class Learnt:
 
 def learn(
     start: float, recorded_at: datetime, signals: Sequence[Signal], learning: Learning, telling: bool = True
-) -> Learnt:
+) -> Confidence:
     """The confidence of a lesson, from everything that was said of it. `telling`: with every move and its reason, which
     takes several times as long as the confidence alone."""
     rule = learning.rule
@@ -260,7 +264,7 @@ def learn(
             why += "; waits for a second signal that agrees within 7 days" if waits else ""
             why += "" if whole else "; not all of it counts: one source moves a lesson only so far"
             points.append(ConfidencePoint(time=signal.created_time, value=_shown(rule, state, gone), why=why))
-    return Learnt(
+    return Confidence(
         ahead=tuple(_shown(rule, state, gone) for gone in range(rule.periods)),
         idle_since=since,
         period=rule.period,

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from bank.learn import Learning, Learnt, learn
+from bank.learn import Confidence, Learning, learn
 from bank.model import Lesson, LessonDraft, LessonFilter, first_words
 from graph.checks import LINKS, Checks
 from graph.errors import NotFound, Problem
@@ -129,7 +129,7 @@ async def put_lessons(
     return lessons, written, pointers
 
 
-def learnt_properties(learnt: Learnt, now: datetime) -> dict[str, Any]:
+def learnt_properties(learnt: Confidence, now: datetime) -> dict[str, Any]:
     """What is stored of a lesson's confidence: readers take the value of the period without use that they are in."""
     return {
         "confidence": learnt.at(now),

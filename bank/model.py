@@ -36,7 +36,7 @@ class SignalKind(StrEnum):
     SUPPORTED = "SUPPORTED"  # other work taught the same
 
 
-BY_HAND = "hand"  # who learnt a lesson, where no distiller did
+LEARNED_BY_HAND = "hand"  # who learnt a lesson, where no distiller did
 
 
 class LinkType(StrEnum):
@@ -82,7 +82,7 @@ class Lesson(Value):
     status: str = LessonStatus.ACTIVE
     confidence: float = 0.8
     usage_count: int = 0
-    learned_by: str = BY_HAND
+    learned_by: str = LEARNED_BY_HAND
     version: int = 1
     revision: int = 0
     created_at: datetime
@@ -205,7 +205,7 @@ class LessonDraft(Value):
     # Of a lesson that is new; one that is there keeps its own.
     status: LessonStatus = LessonStatus.ACTIVE
     start_confidence: float = 0.8
-    learned_by: str = BY_HAND
+    learned_by: str = LEARNED_BY_HAND
 
 
 class LessonFilter(Value):

@@ -138,7 +138,9 @@ class Workers:
         except Unavailable as error:  # a store is away, which is not the session's fault
             with contextlib.suppress(CairnError):
                 await self._release(claim, str(error), AWAY_SECONDS, counts=False)
-        except Exception as error:
+        except (
+            Exception
+        ) as error:  # a fault of ours ends the attempt, not the worker: the log has it, the session says so
             reference = secrets.token_hex(6)
             log.error("session %s failed: %s", claim.session, reference, exc_info=error)
             await self._failed(claim, f"Something went wrong inside Cairn. Its log has more under {reference}.", 0)
@@ -206,6 +208,4 @@ class Workers:
         try:
             yield
         finally:
-            renewing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await renewing
+            await end((renewing,))

@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from bank.keys import claim_key
 from bank.lessons import check_namespace
 from bank.mishaps import failed
-from bank.model import BY_HAND, Outcome, first_words
+from bank.model import LEARNED_BY_HAND, Outcome, first_words
 from bank.sync import Change, Sync
 from bank.work import Work, WorkStep
 from graph.checks import Checks
@@ -121,7 +122,7 @@ class Sessions:
 
         async def work(tx: Transaction) -> tuple[str, list[Change]]:
             if draft.idempotency_key is not None:
-                kept = await _claim_key(tx, draft.idempotency_key, draft.digest())
+                kept = await claim_key(tx, draft.idempotency_key, draft.digest())
                 if kept is not None:
                     return kept, []
             now = datetime.now(UTC)
@@ -207,24 +208,14 @@ def _only_of(use: Row) -> tuple[list[int], list[str]]:
     lessons = [
         one["rb_id"]
         for one in use["lessons"]
-        if one["learned_by"] not in (None, BY_HAND) and one["taught_by"] == 1 and own.issuperset(one["link_nodes"])
+        if one["learned_by"] not in (None, LEARNED_BY_HAND)
+        and one["taught_by"] == 1
+        and own.issuperset(one["link_nodes"])
     ]
     memories = [
         memory["id"] for memory in use["memories"] if not memory["others"] and set(memory["lessons"]) <= set(lessons)
     ]
     return lessons, memories
-
-
-async def _claim_key(tx: Transaction, key: str, digest: str) -> str | None:
-    """The session that was handed in with this key, if one was."""
-    (kept,) = await tx.run("claim_key", key=key, body=digest)
-    if kept["body"] != digest:
-        raise Conflict(
-            f"idempotencyKey {key!r} was used for another call. Send the same body with it, or take a new key.",
-            [Problem("idempotencyKey", "was used for another call")],
-        )
-    answer: str | None = kept["answer"]
-    return answer
 
 
 # ---------------------------------------------------------------- what is handed in, as memories and sentences

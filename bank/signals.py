@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
-from bank.learn import BY_HAND, Learning, Learnt, learn
+from bank.learn import START_BY_HAND, Confidence, Learning, learn
 from bank.lessons import check_namespace, learnt_properties
 from bank.model import ConfidencePoint, Lesson, Signal, SignalKind
 from bank.offers import Offers
@@ -222,7 +222,7 @@ def signals_of(row: Row) -> list[Signal]:
     ]
 
 
-def learnt_of(row: Row, learning: Learning, telling: bool = True) -> Learnt:
+def learnt_of(row: Row, learning: Learning, telling: bool = True) -> Confidence:
     """From a row of `signals_of_lessons`."""
-    start = BY_HAND if row["start"] is None else row["start"]
+    start = START_BY_HAND if row["start"] is None else row["start"]
     return learn(start, native("created_at", row["recorded_at"]), signals_of(row), learning, telling)

@@ -42,7 +42,7 @@ def fetch(pins: Sequence[Pin], progress: Progress = lambda done, total: None) ->
             for job in as_completed(jobs):
                 found[jobs[job]] = job.result()
                 progress(len(found), len(jobs))
-        except BaseException:
+        except BaseException:  # Ctrl-C too: what has not begun is not fetched any more
             pool.shutdown(cancel_futures=True)
             raise
     return [found[pin] for pin in pins]

@@ -4,14 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bank.learn import BY_HAND, FROM_FAILURE, FROM_SUCCESS, RULES, Learning, Learnt, learn
+from bank.learn import RULES, START_BY_HAND, START_FROM_FAILURE, START_FROM_SUCCESS, Confidence, Learning, learn
 from bank.model import Signal, SignalKind
 
 RECORDED = datetime(2026, 1, 1, tzinfo=UTC)
 UP = ("HELPFUL", "SUCCEEDED", "STABLE")
 
 
-def after(rule: str, *said: str, start: float = 0.5, hours: float = 1, most: float = 1.0) -> Learnt:
+def after(rule: str, *said: str, start: float = 0.5, hours: float = 1, most: float = 1.0) -> Confidence:
     """What signals, one every so many hours, come to. `KIND@source:fit` names who says it, and how well it fitted."""
     signals = []
     for place, one in enumerate(said):
@@ -40,8 +40,8 @@ def confidence(
 
 def test_where_a_lesson_starts() -> None:
     """By hand 0.8, distilled from success 0.7, from failure 0.6."""
-    assert (BY_HAND, FROM_SUCCESS, FROM_FAILURE) == (0.8, 0.7, 0.6)
-    assert confidence("signals", start=BY_HAND) == confidence("bayesian", start=BY_HAND) == 0.8
+    assert (START_BY_HAND, START_FROM_SUCCESS, START_FROM_FAILURE) == (0.8, 0.7, 0.6)
+    assert confidence("signals", start=START_BY_HAND) == confidence("bayesian", start=START_BY_HAND) == 0.8
 
 
 # Three uses that came far apart and did not agree: they wait for ever, and from then on each signal counts by itself.

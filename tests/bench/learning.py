@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bank.learn import BY_HAND, RULES, Learning, Learnt, Rule, learn
+from bank.learn import RULES, START_BY_HAND, Confidence, Learning, Rule, learn
 from bank.model import Signal, SignalKind
 from graph.queries import CYPHER
 from tests.bench.service import Measured, measured
@@ -59,7 +59,7 @@ class Simulation:
     def __init__(self, rule: Rule, worths: Sequence[float], signals: Sequence[Signal]) -> None:
         learning = Learning(rule)
         said: list[list[Signal]] = [[] for _ in worths]
-        learnt: list[Learnt] = [learn(BY_HAND, RECORDED, [], learning) for _ in worths]
+        learnt: list[Confidence] = [learn(START_BY_HAND, RECORDED, [], learning) for _ in worths]
         self.looks: list[int] = []
         self.correlations: list[float] = []
         self.bands: list[list[float]] = [[] for _ in BANDS]
@@ -68,7 +68,7 @@ class Simulation:
             if number:
                 signal = signals[number - 1]
                 said[signal.rb_id].append(signal)
-                learnt[signal.rb_id] = learn(BY_HAND, RECORDED, said[signal.rb_id], learning, telling=False)
+                learnt[signal.rb_id] = learn(START_BY_HAND, RECORDED, said[signal.rb_id], learning, telling=False)
             now = RECORDED + timedelta(days=DAYS) * number / len(signals)
             if number % STEP:
                 continue
