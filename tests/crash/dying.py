@@ -12,7 +12,8 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -24,9 +25,11 @@ from bank.embed import Embedder, WordLlamaModel
 from bank.vectors import Vectors
 from graph.session import Graph, Transaction
 
-# What is there before, and the mutation that dies. {p}: the prefix of all names of a trial, {r}: its lessons' ids.
 STUCK_SECONDS = 90
+Tell = Callable[[dict[str, Any]], None]
 EVERY_DEATH = "CAIRN_TEST_EVERY_DEATH"
+
+# What is there before, and the mutation that dies. {p}: the prefix of all names of a trial, {r}: its lessons' ids.
 BEFORE = """mutation { remember(input: {convId: "{p}",
   memories: [{event: {id: "{p}A", text: "{p} alpha happened."}}, {event: {id: "{p}B", text: "{p} beta happened."}}],
   edges: [{id: "{p}E", source: "{p}A", target: "{p}B", text: "{p} led to it.", weight: 0.7}],
@@ -135,7 +138,7 @@ class Death:
         Transaction.run = watched  # type: ignore[method-assign]
 
 
-def end_if_stuck(number: int, tell: Callable[[dict[str, Any]], None]) -> None:
+def end_if_stuck(number: int, tell: Tell) -> None:
     """A trial that does not end tells where each of its tasks waits."""
     loop = asyncio.get_running_loop()
 
@@ -151,9 +154,7 @@ def end_if_stuck(number: int, tell: Callable[[dict[str, Any]], None]) -> None:
     timer.start()
 
 
-async def trial(
-    settings: Settings, number: int, mutation: str, at: int, tell: Callable[[dict[str, Any]], None]
-) -> None:
+async def trial(settings: Settings, number: int, mutation: str, at: int, tell: Tell) -> None:
     end_if_stuck(number, tell)
     death = Death()
     death.watch_statements()
@@ -183,38 +184,49 @@ async def trial(
             tell({"trial": number, "after": await snapshot(cairn, number), "steps": death.steps})
 
 
-def main() -> None:
-    settings = Settings(**json.loads(sys.stdin.readline()))
-    mutations = [*sys.argv[1:], ""]  # the last trial only looks at what the one before it left
+def load_once() -> None:
+    """The model is loaded before the forks."""
     warnings.filterwarnings("ignore", "pkg_resources is deprecated")
     model = WordLlamaModel()
     import api.app
 
-    api.app.load_model = lambda settings: model  # loaded once, before the forks
+    api.app.load_model = lambda settings: model
+
+
+def forked(work: Callable[[Tell], Coroutine[Any, Any, None]]) -> dict[str, Any]:
+    """Runs one trial in a process of its own: how it ended, and all that it told."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+
+        def tell(line: dict[str, Any]) -> None:
+            os.write(writing, (json.dumps(line) + "\n").encode())
+
+        try:
+            asyncio.run(work(tell))
+        except BaseException as error:  # noqa: BLE001  told to the test, which fails with it
+            tell({"error": repr(error)})
+            os._exit(1)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as lines:
+        said = [json.loads(line) for line in lines]
+    _, status = os.waitpid(child, 0)
+    outcome: dict[str, Any] = {"exit": os.waitstatus_to_exitcode(status)}
+    for line in said:
+        outcome |= line
+    return outcome
+
+
+def main() -> None:
+    settings = Settings(**json.loads(sys.stdin.readline()))
+    mutations = [*sys.argv[1:], ""]  # the last trial only looks at what the one before it left
+    load_once()
     number, place, at = 0, 0, 1
     while place < len(mutations):
-        reading, writing = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(reading)
-
-            def tell(line: dict[str, Any], out: int = writing) -> None:
-                os.write(out, (json.dumps(line) + "\n").encode())
-
-            try:
-                asyncio.run(trial(settings, number, mutations[place], at, tell))
-            except BaseException as error:  # noqa: BLE001  told to the test, which fails with it
-                tell({"trial": number, "error": repr(error)})
-                os._exit(1)
-            os._exit(0)
-        os.close(writing)
-        with os.fdopen(reading) as lines:
-            said = [json.loads(line) for line in lines]
-        _, status = os.waitpid(child, 0)
-        outcome: dict[str, Any] = {"mutation": mutations[place], "at": at, "exit": os.waitstatus_to_exitcode(status)}
-        for line in said:
-            outcome |= line
-        print(json.dumps(outcome), flush=True)
+        outcome = forked(partial(trial, settings, number, mutations[place], at))
+        print(json.dumps({"mutation": mutations[place], "at": at, **outcome}), flush=True)
         number += 1
         if outcome["exit"] == 9:
             at += 1

@@ -7,10 +7,8 @@ A trial first does what a client does that got no answer: it hands in the sessio
 
 import asyncio
 import json
-import os
 import sys
-import warnings
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import bank.distil_openai  # noqa: F401  before the forks: most of a second
@@ -19,10 +17,10 @@ from api.context import Cairn, Context
 from api.schema import schema
 from api.settings import Settings
 from bank.distil_openai import OpenAIDistiller
-from bank.embed import Embedder, WordLlamaModel
+from bank.embed import Embedder
 from bank.vectors import Vectors
 from graph.session import Graph, Transaction
-from tests.crash.dying import Death
+from tests.crash.dying import Death, Tell, forked, load_once
 
 SUBMIT = """mutation { submitSession(input: {convId: "{p}", namespace: "{p}", request: "{p} asks for a refund.", outcome: SUCCESS,
   steps: [{action: "refund in cash", result: "Error: not possible"}, {action: "refund to the card", result: "done"}],
@@ -34,7 +32,7 @@ SNAPSHOT = """{ session(id: "{id}") { state error lessons { keyLesson status sou
   searchLessons(query: "refund", namespace: "{p}") { lesson { keyLesson } } }"""
 
 
-# A death inside a transaction takes all of it back, wherever it is: these stand for the others (tests/crash/dying.py has all).
+# A death inside a transaction takes all of it back, wherever it is: these stand for the others (tests/crash/dying.py can try all).
 STATEMENTS = {
     "put_session",
     "keep_answer",
@@ -82,7 +80,7 @@ async def to_its_end(cairn: Cairn, trial: int) -> dict[str, Any]:
     }
 
 
-async def trial(settings: Settings, number: int, at: int, tell: Callable[[dict[str, Any]], None]) -> None:
+async def trial(settings: Settings, number: int, at: int, tell: Tell) -> None:
     death = Death()
     watch_statements(death)
     death.watch(Graph, "write", both=True)
@@ -103,35 +101,11 @@ async def trial(settings: Settings, number: int, at: int, tell: Callable[[dict[s
 def main() -> None:
     settings = Settings(**json.loads(sys.stdin.readline()))
     at, every = map(int, sys.argv[1:])
-    warnings.filterwarnings("ignore", "pkg_resources is deprecated")
-    model = WordLlamaModel()
-    import api.app
-
-    api.app.load_model = lambda settings: model  # loaded once, before the forks
+    load_once()
     number, over = 0, False
     while not over:
-        reading, writing = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(reading)
-
-            def tell(line: dict[str, Any], out: int = writing) -> None:
-                os.write(out, (json.dumps(line) + "\n").encode())
-
-            try:
-                asyncio.run(trial(settings, number, at, tell))
-            except BaseException as error:  # noqa: BLE001  told to the test, which fails with it
-                tell({"error": repr(error)})
-                os._exit(1)
-            os._exit(0)
-        os.close(writing)
-        with os.fdopen(reading) as lines:
-            said = [json.loads(line) for line in lines]
-        _, status = os.waitpid(child, 0)
-        outcome: dict[str, Any] = {"at": at, "exit": os.waitstatus_to_exitcode(status)}
-        for line in said:
-            outcome |= line
-        print(json.dumps(outcome), flush=True)
+        outcome = forked(partial(trial, settings, number, at))
+        print(json.dumps({"at": at, **outcome}), flush=True)
         number += 1
         over = outcome["exit"] != 9
         at += every
