@@ -1,6 +1,7 @@
 // Lessons by the words of what they say and of when they apply: what is left of a search while Milvus is away.
 // params: $tenant, $question (a Lucene query), $limit, $tags, $outcome, $scope, $namespace, $team (of the namespace)
 // returns: rows of rb_id, revision, score, best first
+CALL db.index.fulltext.awaitEventuallyConsistentIndexRefresh()
 CALL db.index.fulltext.queryNodes('lesson_words', $question) YIELD node AS l, score
 WHERE l.tenant = $tenant AND l.status = 'ACTIVE'
   AND all(tag IN $tags WHERE tag IN l.tags)

@@ -1,6 +1,7 @@
 // Memories by the words of their texts, for several questions at once: what is left of a search while Milvus is away.
 // params: $tenant, $questions (Lucene queries), $limit (hits of one question) and the filter: $types, $conv_id, $tags, $text_contains, $since, $until, $overlap_start, $overlap_end
 // returns: rows of hits [[id, revision, score]], best first, in the order of the questions
+CALL db.index.fulltext.awaitEventuallyConsistentIndexRefresh()
 UNWIND range(0, size($questions) - 1) AS place
 CALL (place) {
   CALL db.index.fulltext.queryNodes('memory_words', $questions[place]) YIELD node AS m, score

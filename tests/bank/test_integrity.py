@@ -173,3 +173,23 @@ async def test_thirty_two_identical_writes_make_one_record(cairn: Service) -> No
     answers = await asyncio.gather(*(cairn.remember(**call) for _ in range(32)))
     assert sorted(answer["created"] for answer in answers) == [0] * 31 + [3]
     assert (await cairn.settled())["ok"]
+
+
+async def test_a_write_between_two_looks_is_indexed_once(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service looks for what was left unindexed and, before Neo4j answers, a write is committed: the answer has the
+    new record in it, which the write itself is about to index."""
+    read, writes = cairn.cairn.graph.read, []
+
+    async def late(name: str, /, **parameters: Any) -> Any:
+        if name == "pending_memories" and not writes:
+            writes.append(asyncio.create_task(cairn.remember(memories=[{"event": {"id": "LATE", "text": "Late."}}])))
+            while not await cairn.cairn.bank.memories.by_id(["LATE"]):
+                await asyncio.sleep(0.01)
+        return await read(name, **parameters)
+
+    monkeypatch.setattr(cairn.cairn.graph, "read", late)
+    await cairn.cairn.sync.drain()
+    await asyncio.gather(*writes)
+    report = await cairn.settled()
+    assert report["ok"], str(report)
+    assert report["nodes"] == report["nodeVectors"]
