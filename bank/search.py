@@ -96,16 +96,16 @@ class Search:
         revisions = {hit.key: hit.revision for hit in (*dense, *words)}
         if not revisions:
             return {}, {}
-        rows = await self._graph.read(
+        rows: list[Any] = await self._graph.read(
             "true_memories",
             ids=list(revisions),
             shown=_best(_fused(dense, words, revisions, asking.words_share)[2], limit),
             text_contains=filter.parameters()["text_contains"],
         )
-        known = {row["id"]: row["revision"] for row in rows}
-        self._sync.met_untrue(MEMORIES, untrue(revisions, known))
-        true = {row["id"]: row["revision"] for row in rows if row["passes"] and row["revision"] == revisions[row["id"]]}
-        return true, {row["id"]: memory_from_row(row) for row in rows if row["properties"] is not None}
+        self._sync.met_untrue(MEMORIES, untrue(revisions, {id: revision for id, revision, *_ in rows}))
+        true = {id: revision for id, revision, passes, *_ in rows if passes and revision == revisions[id]}
+        shown = {row[0]: memory_from_row({"type": row[3], "properties": row[4]}) for row in rows if row[4] is not None}
+        return true, shown
 
     async def lessons(self, asking: Asking, query: LessonQuery) -> list[FoundLesson]:
         standings, semantic = await self.lesson_hits(asking, query)
