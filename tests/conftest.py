@@ -23,12 +23,14 @@ SHARED = Path(__file__).parent.parent.parent / "shared"
 # What takes longest comes first, so that the workers of a parallel run end together.
 LONGEST_FIRST = (
     "crash/test_crash.py",
+    "crash/test_sessions_crash.py",
     "api/test_cli.py",
-    "crash/test_schedules.py",
+    "api/test_recall_arms.py",
     "crash/test_neo4j_away.py",
-    "hostile/test_fuzz.py",
+    "crash/test_schedules.py",
     "crash/test_two_services.py",
     "crash/test_milvus_away.py",
+    "hostile/test_fuzz.py",
     "bank/test_reembed.py",
 )
 

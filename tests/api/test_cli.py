@@ -65,12 +65,6 @@ class Command:
         self.process.send_signal(number)
         return self.process.wait(STOP_SECONDS)
 
-    def refused(self) -> str:
-        """What it says when it does not start."""
-        assert self.process.wait(60) == 1, self.printed
-        assert "Traceback" not in self.printed
-        return self.printed[self.printed.index("cairn: ") :]
-
     def ask(self, query: str, **variables: Any) -> Any:
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.environment['CAIRN_PORT']}/graphql",
@@ -141,6 +135,22 @@ def is_there(command: Command) -> bool:
     return bool(said["memory"] and found == ["E1"] and said["integrity"]["ok"])
 
 
+@pytest.fixture
+def refusal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What `run` says with this environment when it does not start; in this process, which need not load it all again."""
+
+    def refusal(**environment: str) -> str:
+        for name in [name for name in os.environ if name.startswith("CAIRN_")]:
+            monkeypatch.delenv(name)
+        for name, value in {"CAIRN_DATA": str(tmp_path / "data"), **environment}.items():
+            monkeypatch.setenv(name, value)
+        assert main(["run"]) == 1
+        said = capsys.readouterr().err
+        return said[said.index("cairn: ") :]
+
+    return refusal
+
+
 # ---------------------------------------------------------------- the story of one data folder, in this order
 
 
@@ -186,9 +196,11 @@ def test_the_query_to_try_works_as_printed(first: Command) -> None:
     assert [store["up"] for store in status["stores"]] == [True, True]
 
 
-def test_a_data_folder_in_use_is_refused(first: Command, start: Start, environment: dict[str, str]) -> None:
+def test_a_data_folder_in_use_is_refused(
+    first: Command, refusal: Callable[..., str], environment: dict[str, str]
+) -> None:
     """A second service on the same folder says whose it is and what to change, and leaves the first alone."""
-    said = start({**environment, "CAIRN_PORT": str(free_port())}).refused()
+    said = refusal(**{**environment, "CAIRN_PORT": str(free_port())})
     assert environment["CAIRN_DATA"] in said
     assert f"process {first.process.pid}" in said
     assert "CAIRN_DATA" in said
@@ -197,11 +209,11 @@ def test_a_data_folder_in_use_is_refused(first: Command, start: Start, environme
 
 @pytest.mark.parametrize("variable", ["CAIRN_PORT", "CAIRN_NEO4J_BOLT_PORT", "CAIRN_NEO4J_HTTP_PORT"])
 def test_a_taken_port_is_refused(
-    first: Command, start: Start, environment: dict[str, str], tmp_path: Path, variable: str
+    first: Command, refusal: Callable[..., str], environment: dict[str, str], tmp_path: Path, variable: str
 ) -> None:
     """The error names the port and the variable that changes it; nothing stays behind."""
     other = {**own_stores(tmp_path), variable: environment[variable]}
-    said = start(other).refused()
+    said = refusal(**other)
     assert f"Port {environment[variable]}" in said
     assert f"set {variable} to a free port" in said
     assert processes_on(other) == []
@@ -298,38 +310,25 @@ def test_a_password_may_come_from_a_file(
     assert command.end(signal.SIGTERM) == 0
 
 
-def test_a_wrong_password_is_refused(elsewhere: dict[str, str], start: Start) -> None:
+def test_a_wrong_password_is_refused(elsewhere: dict[str, str], refusal: Callable[..., str]) -> None:
     """Which user was refused where, and the settings to look at; never the password."""
-    said = start({**elsewhere, "CAIRN_NEO4J_PASSWORD": "not-this-one"}).refused()
+    said = refusal(**elsewhere, CAIRN_NEO4J_PASSWORD="not-this-one")
     assert "refused the user 'neo4j'" in said
     assert "CAIRN_NEO4J_PASSWORD" in said
     assert "not-this-one" not in said
 
 
 @pytest.mark.parametrize("scheme", ["bolt", "neo4j"])
-def test_a_neo4j_that_does_not_answer_is_refused(elsewhere: dict[str, str], start: Start, scheme: str) -> None:
+def test_a_neo4j_that_does_not_answer_is_refused(
+    elsewhere: dict[str, str], refusal: Callable[..., str], scheme: str
+) -> None:
     """Nobody listens there: the address, and that it does not answer."""
     uri = f"{scheme}://127.0.0.1:{free_port()}"
-    said = start({**elsewhere, "CAIRN_NEO4J_URI": uri, "CAIRN_NEO4J_PASSWORD": "x"}).refused()
+    said = refusal(**{**elsewhere, "CAIRN_NEO4J_URI": uri, "CAIRN_NEO4J_PASSWORD": "x"})
     assert f"Neo4j at {uri} does not answer" in said
 
 
 # ---------------------------------------------------------------- refused before anything is started
-
-
-@pytest.fixture
-def refusal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """What `run` says with this environment, when it does not even begin."""
-
-    def refusal(**environment: str) -> str:
-        for name in [name for name in os.environ if name.startswith("CAIRN_")]:
-            monkeypatch.delenv(name)
-        for name, value in {"CAIRN_DATA": str(tmp_path / "data"), **environment}.items():
-            monkeypatch.setenv(name, value)
-        assert main(["run"]) == 1
-        return capsys.readouterr().err
-
-    return refusal
 
 
 @pytest.mark.parametrize(

@@ -74,9 +74,9 @@ async def _ask(http: httpx.AsyncClient, query: str, **variables: Any) -> dict[st
 
 
 async def _writer(http: httpx.AsyncClient, seed: int) -> None:
-    """Forty random operations on six ids; a refusal (deleted by the other one just now) is part of the game, a failure is not."""
+    """Twenty-five random operations on six ids; a refusal (deleted by the other one just now) is part of the game, a failure is not."""
     chance = random.Random(seed)
-    for number in range(40):
+    for number in range(25):
         key, rb_id = f"T{chance.randrange(6)}", str(1 + chance.randrange(3))
         text = f"Subject {seed} {number}."
         query, variables = chance.choice(
