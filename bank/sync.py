@@ -181,6 +181,7 @@ class Sync:
             log.warning("the index waits: %s", error)
             self.trouble = str(error)
         if start:
+            self._work.set()  # what the last run has left is taken up at once
             self._loop = asyncio.create_task(self._run(), name="cairn-sync")
 
     async def stop(self) -> None:
