@@ -38,6 +38,7 @@ class Question:
         self.idf = idf
         self.words = tuple(rarest)
         self._asked = frozenset(rarest)
+        self._bits = {word: 1 << place for place, word in enumerate(rarest)}
         whole = idf.mass(rarest)
         self._shares = [idf(word) / whole for word in rarest]
         self._known: dict[int, float] = {}
@@ -45,7 +46,7 @@ class Question:
 
     def covered(self, words: frozenset[str]) -> int:
         """Which of the question's words are among these."""
-        return sum(1 << place for place, word in enumerate(self.words) if word in words)
+        return sum(map(self._bits.__getitem__, self._asked & words))
 
     def share(self, mask: int) -> float:
         if mask not in self._known:
@@ -54,8 +55,10 @@ class Question:
 
     def lead_match(self, words: Words, also: frozenset[str] = frozenset()) -> float:
         """How much of a text's first words is in the question, or among some other words."""
-        asked = [word for word in words.lead if word in self._asked or word in also]
-        return self.idf.mass(asked) / self.idf.mass(words.lead) if asked else 0.0
+        lead = words.lead
+        if self._asked.isdisjoint(lead) and also.isdisjoint(lead):
+            return 0.0
+        return self.idf.mass((self._asked & lead) | (also & lead)) / self.idf.mass(lead)
 
     def joined(self, one: Words, other: Words) -> float:
         """How rare the rarest thing is, 0 to 1, that one text names and the other speaks of; the question's own words
@@ -200,15 +203,15 @@ def scores_again(
 
 
 def choose_answer(
-    energy: Mapping[str, float], direct: Mapping[str, float], covered: Mapping[str, int], question: Question
+    energy: Mapping[str, float], direct: Mapping[str, float], covered: Mapping[str, int], question: Question, limit: int
 ) -> list[tuple[str, float]]:
-    """Best first, with a score from 1 down to 0 that falls with the rank: of the best by energy those first that add
-    most to the answer, then the others by energy, then by what the first search said of them."""
+    """At most so many, best first, with a score from 1 down to 0 that falls with the rank: of the best by energy those
+    first that add most to the answer, then the others by energy, then by what the first search said of them."""
     logs = {id: math.log(value) for id, value in energy.items() if value > 0}
     order = sorted(logs, key=lambda id: (-logs[id], id))
     left, seen = order[:BEST], 0
     chosen: list[tuple[str, float]] = []
-    while left:
+    while left and len(chosen) < limit:
         values = {id: logs[id] + NEW_IN_ANSWER * question.share(covered[id] & ~seen) for id in left}
         best = max(left, key=values.__getitem__)
         chosen.append((best, values[best]))
@@ -219,4 +222,4 @@ def choose_answer(
     answer = [(id, 1 / (1 + max(0.0, top - value))) for id, value in chosen]
     rest = sorted(direct.keys() - logs.keys(), key=lambda id: (-direct[id], id))
     least, most = (answer[-1][1] if answer else 1.0), max(direct.values(), default=0.0)
-    return answer + [(id, least * direct[id] / (most + 1)) for id in rest]
+    return (answer + [(id, least * direct[id] / (most + 1)) for id in rest])[:limit]

@@ -26,7 +26,7 @@ ONNX_MODEL = Pin(
 # Without it such models lose up to half their recall; passages are embedded as they are.
 BGE_QUERY_PREFIX = "Represent this sentence for searching relevant passages: "
 ONNX_TOKENS = 256
-ONNX_BATCH = 16
+ONNX_BATCH = 8  # more at once is slower: what a batch needs no longer fits into the processor's cache
 CACHED_TEXTS = 8_192
 REST_SECONDS = 5.0  # after a question that got no vector
 
@@ -110,6 +110,8 @@ class OnnxModel:
             self._tokenizer.enable_padding()
             options = onnxruntime.SessionOptions()
             options.log_severity_level = 3
+            # Its threads would go on spinning after a text, on processors that Neo4j and Milvus wait for by then.
+            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
             self._session = onnxruntime.InferenceSession(
                 str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"]
             )

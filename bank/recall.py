@@ -137,9 +137,11 @@ class Recall:
         for id, revision, passes, shared, text in rows:
             if not passes or revision != (found.get(id) or revision):
                 continue
-            words = held[id][1] if text is None else words_of(text)
-            self._words.put(id, revision, words)
-            seen.words[id] = words
+            if text is None:
+                seen.words[id] = held[id][1]
+            else:
+                seen.words[id] = words_of(text)
+                self._words.put(id, revision, seen.words[id])
             seen.revisions[id] = revision
             seen.shared[id] = shared / max(1, len(asked.tags))
 
@@ -180,7 +182,7 @@ class Recall:
             self._search_again(asked, asking, spelt, question, covered, seen),
         )
         energies = {id: seen.energy.of(id) * (1 + seen.shared[id]) for id in seen.energy.gains}
-        answer = cover.choose_answer(energies, direct, covered, question)[: asked.limit]
+        answer = cover.choose_answer(energies, direct, covered, question, asked.limit)
         return await tell(self._memories, asked, spelt, answer, seen)
 
     async def _walk(self, asked: RecallQuery, question: Question, covered: dict[str, int], seen: Found) -> None:

@@ -61,7 +61,7 @@ class Vectors:
         self._embedder = embedder
         self._dimensions = dimensions
         self._open_client: AsyncMilvusClient | None = None
-        self._found_empty: set[str] = set()  # collections that had no rows when they were searched last
+        self._filled: set[str] = set()  # collections that had rows when they were searched last
         self.local = "://" not in uri
         self._lite = MilvusLite(Path(uri)) if self.local else None
         self.engine = "Milvus Lite" if self.local else "Milvus"
@@ -310,6 +310,8 @@ class Vectors:
         self, vector: Vector, query: LessonQuery, limit: int
     ) -> tuple[list[Hit], list[Hit], list[Hit]]:
         """By the meaning of the lesson, by the meaning of its context, and by the words of its context."""
+        if await self._is_empty(LESSONS):
+            return [], [], []
         expression = self._lesson_expression(query)
         by_lesson, by_context, by_words = await asyncio.gather(
             self._searches(LESSONS, "key_lesson_vector", [vector], expression, limit),
@@ -350,10 +352,8 @@ class Vectors:
         """A list of hits for each thing wanted."""
         if not wanted:
             return []
-        if collection in self._found_empty:
-            if await self._is_empty(collection):
-                return [[] for _ in wanted]
-            self._found_empty.discard(collection)
+        if await self._is_empty(collection):
+            return [[] for _ in wanted]
         owner = "pointer_to_node" if collection == MEMORIES else "rb_id"
         search = self._call(
             self._client.search(
@@ -369,9 +369,8 @@ class Vectors:
         try:
             found = await search
         except Unavailable:
-            # Milvus Lite cannot compute BM25 over a collection without rows.
+            self._filled.discard(collection)  # its last row may be gone
             if isinstance(wanted[0], str) and await self._is_empty(collection):
-                self._found_empty.add(collection)
                 return [[] for _ in wanted]
             raise
         # Column by column: pymilvus spends as much time on handing out single hits as on the search.
@@ -384,8 +383,14 @@ class Vectors:
         ]
 
     async def _is_empty(self, collection: str) -> bool:
+        """Without rows Milvus Lite cannot compute BM25, and complains aloud: it is not asked then."""
+        if collection in self._filled:
+            return False
         rows = await self._call(self._client.query(collection, filter="", output_fields=["count(*)"], timeout=SECONDS))
-        return int(rows[0]["count(*)"]) == 0
+        if int(rows[0]["count(*)"]) == 0:
+            return True
+        self._filled.add(collection)
+        return False
 
     def _memory_expression(self, filter: MemoryFilter) -> str:
         """All of a filter but `textContains`, which the graph answers: it knows upper and lower case of all letters."""

@@ -107,10 +107,13 @@ class Idf:
         for words in texts:
             self._texts += 1
             self._found.update(words.all)
+        self._known: dict[str, float] = {}
 
     def __call__(self, word: str) -> float:
-        found = self._found[word]
-        return math.log(1 + (self._texts - found + 0.5) / (found + 0.5))
+        if (known := self._known.get(word)) is None:
+            found = self._found[word]
+            known = self._known[word] = math.log(1 + (self._texts - found + 0.5) / (found + 0.5))
+        return known
 
     def mass(self, words: Iterable[str]) -> float:
         """The sum over words; fsum is the same in whatever order a set has them."""
@@ -127,7 +130,10 @@ class WordCache:
 
     def last(self, id: str) -> tuple[int, Words] | None:
         """The revision that is kept, and its words."""
-        return self._kept.get(id)
+        if id not in self._kept:
+            return None
+        self._kept.move_to_end(id)
+        return self._kept[id]
 
     def get(self, id: str, revision: int) -> Words | None:
         kept = self._kept.get(id)

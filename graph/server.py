@@ -40,6 +40,9 @@ server.https.enabled=false
 dbms.usage_report.enabled=false
 client.allow_telemetry=false
 server.memory.pagecache.size=256m
+# A sign of life now and then makes the driver put a clock on every single read, a third of its work. A statement has its
+# own time limit on both sides (graph/session.py).
+server.bolt.connection_keep_alive_for_requests=OFF
 # Everybody has hung up when the service stops its Neo4j: no need to wait ten seconds for them.
 internal.server.bolt.connection_shutdown_wait_time=0s
 internal.server.bolt.thread_pool_shutdown_wait_time=1s

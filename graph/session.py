@@ -32,6 +32,7 @@ RETRY_SECONDS = 1.4
 FIRST_PAUSE_SECONDS = 0.1
 READ_SECONDS = 30.0
 WRITE_SECONDS = 60.0
+SILENT_SECONDS = 5.0  # after its time limit Neo4j should have ended a statement; one that says nothing is given up
 MOST_STARTS = 20
 
 
@@ -89,9 +90,12 @@ class Graph:
 
     async def _read(self, query: Query, values: dict[str, Any]) -> list[Row]:
         """Outside a transaction of its own, which would take a second round trip to end it."""
-        async with self._driver.session(
-            database=self._database, default_access_mode=READ_ACCESS, bookmark_manager=self._bookmarks
-        ) as session:
+        async with (
+            asyncio.timeout(READ_SECONDS + SILENT_SECONDS),
+            self._driver.session(
+                database=self._database, default_access_mode=READ_ACCESS, bookmark_manager=self._bookmarks
+            ) as session,
+        ):
             return await _data(await session.run(query, values))
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
@@ -106,7 +110,10 @@ class Graph:
 
         for _ in range(MOST_STARTS):
             with _our_errors(), suppress(StartAgain):
-                async with self._driver.session(database=self._database, bookmark_manager=self._bookmarks) as session:
+                async with (
+                    asyncio.timeout(WRITE_SECONDS + SILENT_SECONDS),
+                    self._driver.session(database=self._database, bookmark_manager=self._bookmarks) as session,
+                ):
                     with getattr(session, "_pipelined_begin", nullcontext()):
                         return await session.execute_write(attempt)
         raise Unavailable(

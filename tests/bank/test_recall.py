@@ -160,10 +160,11 @@ def test_energies_are_finite_and_scores_fall(direct: dict[str, tuple[float, int]
         assert after - before <= 0.5 * seed.strength**4 + 1e-9
     energies = {id: energy.of(id) for id in energy.gains}
     assert all(math.isfinite(value) and value >= 0 for value in energies.values())
-    answer = cover.choose_answer(energies, scores, covered, question)
+    answer = cover.choose_answer(energies, scores, covered, question, 1_000)
     assert sorted(id for id, _ in answer) == sorted(scores.keys() | {id for id in energies if energies[id] > 0})
     assert all(0 <= score <= 1 for _, score in answer)
     assert [score for _, score in answer] == sorted((score for _, score in answer), reverse=True)
+    assert cover.choose_answer(energies, scores, covered, question, 3) == answer[:3]
 
 
 # ---------------------------------------------------------------- the context
