@@ -130,7 +130,7 @@ class Query(UpkeepQuery):
         info.context.budget.spend(limit)
         search = info.context.cairn.search
         wanted = memory_filter(filter)
-        asking = await search.asking(query)
+        asking = search.asking(query)
         found = await search.memories(asking, wanted, limit)
         info.context.note(asking.degraded)
         return found  # type: ignore[return-value]
@@ -160,7 +160,7 @@ class Query(UpkeepQuery):
         checks.done()
         info.context.budget.spend(limit)
         search = info.context.cairn.search
-        asking = await search.asking(query)
+        asking = search.asking(query)
         found = await search.lessons(
             asking,
             LessonQuery(

@@ -1,8 +1,9 @@
 """Where candidates come from: Milvus, by meaning and by words. While Milvus or the embedder is away it is Neo4j's
 full-text index, by words alone, which also knows what could not be indexed yet; and the answer says so."""
 
+import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from graph.model import MemoryFilter
 from graph.session import Graph
 
 MOST_WORDS = 128  # of a question, in a query to Neo4j's full-text index
+SEED_IN_VECTOR = 0.5  # how far a memory draws the question's vector towards itself
 INDEX_AWAY = "Milvus is away: this was found by words and along edges, not by meaning."
 EMBEDDER_AWAY = "The embedder is away: this was found by words and along edges, not by meaning."
 
@@ -34,20 +36,25 @@ class Asking:
         self._vectors = vectors
         self._embedder = embedder
         self._sync = sync
+        if sync.index_away is not None:
+            self.degraded = INDEX_AWAY
+        self._embedding = None if self.degraded else asyncio.create_task(self._embed())
 
     @property
     def words_share(self) -> float:
         """How much words count beside meaning: half, or all where there is nothing else."""
         return 0.5 if self.degraded is None else 1.0
 
-    async def begin(self) -> None:
-        if self._sync.index_away is not None:
-            self.degraded = INDEX_AWAY
-            return
+    async def _embed(self) -> None:
         try:
             self.vector = await self._embedder.query(self.text)
         except Unavailable:
             self.degraded = EMBEDDER_AWAY
+
+    async def embedded(self) -> None:
+        """From here on there is a vector, or the answer does without."""
+        if self._embedding is not None:
+            await self._embedding
 
     def _lost(self, error: IndexAway) -> None:
         self.degraded = INDEX_AWAY
@@ -57,19 +64,50 @@ class Asking:
 
     async def search_memories(self, filter: MemoryFilter, limit: int) -> tuple[list[Hit], list[Hit]]:
         """By meaning and by words."""
-        own = [] if self.vector is None else [self.vector]
-        (dense,), (words,) = await self.search_memories_for(own, [self.text], filter, limit)
+
+        async def own() -> list[Vector]:
+            await self.embedded()
+            return [] if self.vector is None else [self.vector]
+
+        (dense,), (words,) = await self._search(own, [self.text], filter, limit)
         return dense, words
 
-    async def search_memories_for(
-        self, vectors: Sequence[Vector], texts: Sequence[str], filter: MemoryFilter, limit: int
+    async def search_again(
+        self, ids: Sequence[str], texts: Sequence[str], filter: MemoryFilter, limit: int
     ) -> tuple[list[list[Hit]], list[list[Hit]]]:
-        """Several questions at once. A word that stands n times in a text counts n times."""
+        """For each of some memories what lies between it and the question, and what a text says. A word that stands n
+        times in a text counts n times."""
+        await self.embedded()
+        vector = self.vector
+
+        async def between() -> list[Vector]:
+            own = await self._vectors.memory_vectors(ids)
+            assert vector is not None
+            return [vector + SEED_IN_VECTOR * own[id] if id in own else vector for id in ids]
+
+        return await self._search(between, texts, filter, limit)
+
+    async def _search(
+        self,
+        vectors: Callable[[], Awaitable[list[Vector]]],
+        texts: Sequence[str],
+        filter: MemoryFilter,
+        limit: int,
+    ) -> tuple[list[list[Hit]], list[list[Hit]]]:
+        """Several questions at once, each by a vector and by a text; the words are looked for while the vectors are
+        still on their way."""
+
+        async def by_meaning() -> list[list[Hit]]:
+            return await self._vectors.memories_by_meaning(await vectors(), filter, limit)
+
         if self.degraded is None:
+            by_words = self._vectors.memories_by_words(texts, filter, limit)
             try:
-                return await self._vectors.search_memories_for(vectors, texts, filter, limit)
+                dense, words = await asyncio.gather(by_meaning(), by_words)
             except IndexAway as error:
                 self._lost(error)
+            if self.degraded is None:
+                return dense, words
         nothing: list[list[Hit]] = [[] for _ in texts]
         questions = [lucene(text) for text in texts]
         if not all(questions):
@@ -77,18 +115,11 @@ class Asking:
         rows = await self._graph.read("memories_by_words", questions=questions, limit=limit, **filter.parameters())
         return nothing, [[Hit(*hit) for hit in row["hits"]] for row in rows]
 
-    async def memory_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
-        if self.degraded is None:
-            try:
-                return await self._vectors.memory_vectors(ids)
-            except IndexAway as error:
-                self._lost(error)
-        return {}
-
     # ------------------------------------------------------------ lessons
 
     async def search_lessons(self, query: LessonQuery, limit: int) -> tuple[list[Hit], list[Hit], list[Hit]]:
         """By the meaning of the lesson, by the meaning of its context, and by words."""
+        await self.embedded()
         if self.degraded is None and self.vector is not None:
             try:
                 return await self._vectors.search_lessons(self.vector, query, limit)

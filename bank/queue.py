@@ -159,7 +159,7 @@ class Workers:
     async def _like(self, work: Work) -> list[Work]:
         """Sessions of the same namespace with like requests, nearest first."""
         only = MemoryFilter(types=(MemoryType.UserRequest,))
-        found = await self._search.memories(await self._search.asking(work.request), only, LIKE_REQUESTS)
+        found = await self._search.memories(self._search.asking(work.request), only, LIKE_REQUESTS)
         rows = await self._graph.read(
             "works_like",
             requests=[one.memory.id for one in found],

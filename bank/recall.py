@@ -33,7 +33,6 @@ EDGES_OF_A_SEED = 300
 TEACHING = 3  # lessons that seed the memories they were learnt from
 TAUGHT = 0.05  # the energy of a memory that the best lesson was learnt from
 LED_TO = 0.5  # how much of a memory's score makes the lesson fit that it points at
-SEED_IN_VECTOR = 0.5  # how far a seed draws the question's vector towards itself
 REPEATED, REPEATED_KNOWN, REPEATED_NAME = 10, 3, 6  # a word n times in a BM25 query counts n times
 NAMES = 64  # of a seed that names more, its first names
 
@@ -75,7 +74,7 @@ class Recall:
 
     async def recall(self, asked: RecallQuery) -> Recalled:
         started = time.perf_counter()
-        asking = await self._search.asking(asked.query)
+        asking = self._search.asking(asked.query)
         (memories, paths), (standings, semantic) = await self._memories_and_lessons(asked, asking)
         lessons, withheld = await self._lessons(asking, asked.lessons(), standings, semantic, memories)
         id = readable("R", mint())
@@ -249,17 +248,9 @@ class Recall:
         seeds = seen.seeds[: cover.SEEDS_AGAIN]
         if not seeds or not spelt:
             return
-        own = await asking.memory_vectors([seed.id for seed in seeds])
         names = {seed.id: cover.names_for(seen.words[seed.id], question) for seed in seeds}
-        vector = asking.vector
-        dense, words = await asking.search_memories_for(
-            [vector + SEED_IN_VECTOR * own[seed.id] if seed.id in own else vector for seed in seeds]
-            if vector is not None
-            else [],
-            [_repeated(spelt, question, seen.words[seed.id], names[seed.id]) for seed in seeds],
-            asked.known_then(),
-            CANDIDATES,
-        )
+        texts = [_repeated(spelt, question, seen.words[seed.id], names[seed.id]) for seed in seeds]
+        dense, words = await asking.search_again([seed.id for seed in seeds], texts, asked.known_then(), CANDIDATES)
         await self._look(_revisions([*dense, *words]), asked, seen)
         for seed, near, worded in zip(seeds, dense, words, strict=True):
             by_words = {hit.key: hit.score for hit in worded if hit.key in seen.words and hit.key != seed.id}

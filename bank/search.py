@@ -54,11 +54,9 @@ class Search:
         self._lessons = Lessons(graph)
         self._links = LessonLinks(graph)
 
-    async def asking(self, text: str) -> Asking:
+    def asking(self, text: str) -> Asking:
         """A question on its way; afterwards it says what its answer had to do without."""
-        asking = Asking(text, self._graph, self._vectors, self._embedder, self._sync)
-        await asking.begin()
-        return asking
+        return Asking(text, self._graph, self._vectors, self._embedder, self._sync)
 
     async def memories(self, asking: Asking, filter: MemoryFilter, limit: int) -> list[FoundMemory]:
         if filter.types == ():

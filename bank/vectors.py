@@ -281,16 +281,13 @@ class Vectors:
 
     # ------------------------------------------------------------ searches
 
-    async def search_memories_for(
-        self, vectors: Sequence[Vector], texts: Sequence[str], filter: MemoryFilter, limit: int
-    ) -> tuple[list[list[Hit]], list[list[Hit]]]:
-        """By meaning and by words, several questions in two calls. A word that stands n times in a text counts n times."""
-        expression = self._memory_expression(filter)
-        dense, words = await asyncio.gather(
-            self._searches(MEMORIES, "dense_vector", vectors, expression, limit),
-            self._searches(MEMORIES, "sparse_vector", texts, expression, limit),
-        )
-        return dense, words
+    async def memories_by_meaning(self, vectors: Sequence[Vector], filter: MemoryFilter, limit: int) -> list[list[Hit]]:
+        """Several questions in one call."""
+        return await self._searches(MEMORIES, "dense_vector", vectors, self._memory_expression(filter), limit)
+
+    async def memories_by_words(self, texts: Sequence[str], filter: MemoryFilter, limit: int) -> list[list[Hit]]:
+        """Several questions in one call. A word that stands n times in a text counts n times."""
+        return await self._searches(MEMORIES, "sparse_vector", texts, self._memory_expression(filter), limit)
 
     async def memory_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
         if not ids:

@@ -74,7 +74,7 @@ async def run(sizes: Sequence[int] = (), only: Sequence[str] = ()) -> None:
     print(f"\nRetrieval, {'all' if most is None else f'the first {most}'} questions of each set; {sys.platform}\n")
     print(table(rows))
     print("\n" + "\n".join(notes))
-    if not sizes and not only:
+    if {row.embedder for row in rows} == set(EMBEDDERS):
         PICTURE.write_text(picture.drawn(rows), encoding="utf-8")
         print(f"\nThe picture is {PICTURE.parent.name}/{PICTURE.name}")
 
@@ -206,7 +206,7 @@ async def _by_words(cairn: Cairn, asked: QuestionSet, question: Question) -> lis
         vector = await cairn.embedder.query(question.query)
         _, _, words = await cairn.vectors.search_lessons(vector, LessonQuery(query=question.query), 100)
         return [asked.titles[hit.key] for hit in words]
-    _, (words,) = await cairn.vectors.search_memories_for([], [question.query], _filter(question), 100)
+    (words,) = await cairn.vectors.memories_by_words([question.query], _filter(question), 100)
     return _names(asked, (hit.key for hit in words))
 
 
@@ -215,7 +215,7 @@ async def _by_meaning(cairn: Cairn, asked: QuestionSet, question: Question) -> l
     if asked.of_lessons:
         dense, _, _ = await cairn.vectors.search_lessons(vector, LessonQuery(query=question.query), 100)
         return [asked.titles[hit.key] for hit in dense]
-    (hits,), _ = await cairn.vectors.search_memories_for([vector], [], _filter(question), 100)
+    (hits,) = await cairn.vectors.memories_by_meaning([vector], _filter(question), 100)
     return _names(asked, (hit.key for hit in hits))
 
 
@@ -241,17 +241,16 @@ async def _bare_parts(cairn: Cairn, questions: Sequence[Question]) -> float:
 def _noted(cairn: Cairn) -> Iterator[list[Callable[[], Awaitable[Any]]]]:
     """The searches and the first fetch of edges that are made meanwhile, ready to be made again."""
     calls: list[Callable[[], Awaitable[Any]]] = []
-    search_memories, search_lessons = cairn.vectors.search_memories_for, cairn.vectors.search_lessons
+    searches = ("memories_by_meaning", "memories_by_words", "search_lessons")
     read = cairn.graph.read
     fetched = False
 
-    def memories(*wanted: Any) -> Awaitable[Any]:
-        calls.append(lambda: search_memories(*wanted))
-        return search_memories(*wanted)
+    def noting(search: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        def noted(*wanted: Any) -> Awaitable[Any]:
+            calls.append(lambda: search(*wanted))
+            return search(*wanted)
 
-    def lessons(*wanted: Any) -> Awaitable[Any]:
-        calls.append(lambda: search_lessons(*wanted))
-        return search_lessons(*wanted)
+        return noted
 
     def statement(name: str, /, **parameters: Any) -> Awaitable[Any]:
         nonlocal fetched
@@ -260,9 +259,8 @@ def _noted(cairn: Cairn) -> Iterator[list[Callable[[], Awaitable[Any]]]]:
             calls.append(lambda: read(name, **parameters))
         return read(name, **parameters)
 
-    with (
-        mock.patch.object(cairn.vectors, "search_memories_for", memories),
-        mock.patch.object(cairn.vectors, "search_lessons", lessons),
-        mock.patch.object(cairn.graph, "read", statement),
-    ):
+    with contextlib.ExitStack() as stack:
+        for name in searches:
+            stack.enter_context(mock.patch.object(cairn.vectors, name, noting(getattr(cairn.vectors, name))))
+        stack.enter_context(mock.patch.object(cairn.graph, "read", statement))
         yield calls
