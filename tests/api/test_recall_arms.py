@@ -1,9 +1,12 @@
 """Every arm of recall keeps every condition: seeds, the walk, the second search, what lessons teach, lessons both ways."""
 
+import itertools
 import math
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from bank.vectors import LESSONS, MEMORIES, IndexAway, lesson_row, memory_row
 from tests.service import Service
@@ -31,6 +34,7 @@ ON_EARLY = (
     {"filter": {"since": "2024-01-01T00:00:00Z"}},
     {"filter": {"overlaps": {"start": "2025-01-01", "end": "2025-12-31"}}},
 )
+EXAMPLES = itertools.count()
 ON_LATE = ({"filter": {"until": "2026-01-01T00:00:00Z"}}, {"asOf": "2029-01-01T00:00:00Z"})
 
 
@@ -249,6 +253,72 @@ async def test_a_dense_hub_a_bridge_and_an_island(cairn: Service) -> None:
     assert found["CHAIN"]["pathScore"] > 2 * max(passed_on) and sum(passed_on) <= 1
     few, *more = [list(_whys(await _recall(cairn, question, hops=hops))) for hops in (1, 2, 3, 5)]
     assert all(order[0] == "HUB" and set(few[:5]) <= set(order[:10]) for order in more)  # nothing at the top is lost
+
+
+KINDS = {"Event": "event", "DataSource": "dataSource", "AgentAnswer": "agentAnswer"}
+# Everything about a memory that a filter asks for: its type, tags, conversation, day, and whether it says "noted".
+made = st.tuples(
+    st.sampled_from(sorted(KINDS)),
+    st.sets(st.sampled_from("ab")),
+    st.sampled_from(["c1", "c2"]),
+    st.integers(1, 28),
+    st.booleans(),
+)
+asked_for = st.fixed_dictionaries(
+    {},
+    optional={
+        "types": st.lists(st.sampled_from(sorted(KINDS)), min_size=1, unique=True),
+        "tags": st.lists(st.sampled_from("ab"), unique=True),
+        "convId": st.sampled_from(["c1", "c2"]),
+        "since": st.integers(1, 14),
+        "until": st.integers(14, 28),
+        "textContains": st.just("NOTED"),
+    },
+)
+
+
+@settings(max_examples=30, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(made, min_size=4, max_size=8),
+    st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7), st.sampled_from([0, 0.2, 0.5, 0.9])), max_size=12),
+    asked_for,
+    st.sampled_from([0, 0.3, 0.6]),
+)
+async def test_any_filter_holds_on_any_graph(
+    cairn: Service,
+    memories: list[tuple[str, set[str], str, int, bool]],
+    joined: list[tuple[int, int, float]],
+    wanted: dict[str, Any],
+    least: float,
+) -> None:
+    """All that is returned, and all that a path leads through, passes the filter, over edges that weigh enough."""
+    own = f"H{next(EXAMPLES)}"
+    rows = {
+        f"{own}-{place}": {KINDS[kind]: {"id": f"{own}-{place}", "text": f"Lighthouse of {own}{', noted' if noted else ''}.", "tags": [own, *sorted(tags)], "convId": conv, "ingestionTime": f"2025-01-{day:02}T00:00:00Z"}}
+        for place, (kind, tags, conv, day, noted) in enumerate(memories)
+    }  # fmt: skip
+    edges = {
+        f"{own}-{n}e": _edge(f"{own}-{n}e", f"{own}-{a}", f"{own}-{b}", weight)
+        for n, (a, b, weight) in enumerate(joined)
+        if a != b and max(a, b) < len(memories)
+    }
+    await cairn.remember(memories=list(rows.values()), edges=list(edges.values()))
+    days = {key: f"2025-01-{wanted[key]:02}T00:00:00Z" for key in ("since", "until") if key in wanted}
+    filter = {**wanted, **days, "tags": [own, *wanted.get("tags", [])]}
+    answer = await _recall(cairn, f"Which lighthouse of {own} was noted?", filter=filter, minWeight=least)
+    passing = {
+        f"{own}-{place}"
+        for place, (kind, tags, conv, day, noted) in enumerate(memories)
+        if kind in wanted.get("types", KINDS) and set(wanted.get("tags", ())) <= tags and conv == wanted.get("convId", conv)
+        and wanted.get("since", 0) <= day <= wanted.get("until", 31) and (noted or "textContains" not in wanted)
+    }  # fmt: skip
+    assert _whys(answer).keys() == passing
+    assert _on_paths(answer) <= passing
+    ways = [*answer["paths"], *(one["via"] for one in answer["memories"] if one["via"])]
+    weights = [edges[step["edge"]["id"]]["weight"] for way in ways for step in way["steps"] if step["edge"]]
+    assert all(weight > 0 and weight >= least for weight in weights)
+    scores = [one["score"] for one in answer["memories"]]
+    assert scores == sorted(scores, reverse=True)
 
 
 async def test_a_hub_with_50000_edges(cairn: Service) -> None:
