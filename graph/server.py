@@ -40,6 +40,9 @@ server.https.enabled=false
 dbms.usage_report.enabled=false
 client.allow_telemetry=false
 server.memory.pagecache.size=256m
+# The indexes of words follow a write a moment later. Refreshed after every single write they would take as much of the
+# processor as the write itself; whoever asks them has them refreshed first.
+db.index.fulltext.eventually_consistent_refresh_interval=10s
 # A sign of life now and then makes the driver put a clock on every single read, a third of its work. A statement has its
 # own time limit on both sides (graph/session.py).
 server.bolt.connection_keep_alive_for_requests=OFF
