@@ -3,7 +3,7 @@ full-text index, by words alone, which also knows what could not be indexed yet;
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -73,7 +73,7 @@ class Asking:
         return dense, words
 
     async def search_again(
-        self, ids: Sequence[str], texts: Sequence[str], filter: MemoryFilter, limit: int
+        self, revisions: Mapping[str, int], texts: Sequence[str], filter: MemoryFilter, limit: int
     ) -> tuple[list[list[Hit]], list[list[Hit]]]:
         """For each of some memories what lies between it and the question, and what a text says. A word that stands n
         times in a text counts n times."""
@@ -81,9 +81,9 @@ class Asking:
         vector = self.vector
 
         async def between() -> list[Vector]:
-            own = await self._vectors.memory_vectors(ids)
+            own = await self._vectors.memory_vectors(revisions)
             assert vector is not None
-            return [vector + SEED_IN_VECTOR * own[id] if id in own else vector for id in ids]
+            return [vector + SEED_IN_VECTOR * own[id] if id in own else vector for id in revisions]
 
         return await self._search(between, texts, filter, limit)
 
@@ -139,10 +139,10 @@ class Asking:
         )
         return [], [], [Hit(row["rb_id"], row["revision"], row["score"]) for row in rows]
 
-    async def lesson_vectors(self, rb_ids: Sequence[int]) -> dict[int, Vector]:
+    async def lesson_vectors(self, revisions: Mapping[int, int]) -> dict[int, Vector]:
         if self.degraded is None:
             try:
-                return await self._vectors.lesson_vectors(rb_ids)
+                return await self._vectors.lesson_vectors(revisions)
             except IndexAway as error:
                 self._lost(error)
         return {}

@@ -55,6 +55,7 @@ from graph.store import (
     changed,
     edge_changes,
     lock_memories,
+    make_memory,
     put_edges,
     put_memories,
     unknown_ends,
@@ -135,6 +136,13 @@ class Bank:
         named = {end for edge in edge_drafts for end in (edge.source, edge.target)}
         named |= {node for lesson in lesson_drafts for node in lesson.link_nodes}
         told = {draft.id: (draft.text, draft.tags) for draft in memory_drafts if draft.id}
+        alone = len(memory_drafts) == 1 and not edge_drafts and not lesson_drafts
+        if alone and call.idempotency_key is None and not call.link_topics:
+            made = await make_memory(self._graph, memory_drafts[0], datetime.now(UTC), revision)
+            if made is not None:
+                memory, fresh = made
+                answer = Remembered(memories=(memory,), edges=(), lessons=(), created=1, updated=0, unchanged=0)
+                return answer, [Change(memory, fresh)]
         topics = await find_topics(self._graph, told) if call.link_topics else []
 
         async def work(tx: Transaction) -> tuple[Remembered, list[Change]]:

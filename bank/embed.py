@@ -42,6 +42,7 @@ class Model(Protocol):
 
     name: str
     dimensions: int
+    quick: int  # of so many characters the vectors are made sooner than a thread is woken up
 
     def encode(self, texts: Sequence[str], query: bool) -> Vectors: ...
 
@@ -80,7 +81,10 @@ class Embedder:
                 found |= self._known(texts, query)  # whoever had the turn before may have been asked the same
                 missing = list(dict.fromkeys(text for text in texts if text not in found))
                 if missing:
-                    vectors = await asyncio.to_thread(self._model.encode, missing, query)
+                    if sum(map(len, missing)) <= self._model.quick:
+                        vectors = self._model.encode(missing, query)
+                    else:
+                        vectors = await asyncio.to_thread(self._model.encode, missing, query)
                     found |= dict(zip(missing, vectors, strict=True))
         for text in texts:
             self._cache[query, text] = found[text]
@@ -95,6 +99,8 @@ class Embedder:
 
 class OnnxModel:
     """A folder with an ONNX model, its tokenizer.json, and cairn.json: {"name", "pooling", "query_prefix", "tokens"}."""
+
+    quick = 0
 
     def __init__(self, folder: Path) -> None:
         import onnxruntime
@@ -149,6 +155,7 @@ class WordLlamaModel:
 
     name = "wordllama:l2_supercat_256"
     dimensions = 256
+    quick = 500
 
     def __init__(self) -> None:
         import wordllama

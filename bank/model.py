@@ -170,6 +170,7 @@ class Standing(NamedTuple):
     confidence: float
     usage_count: int
     offered_count: int
+    linked: bool  # to other lessons
 
     @property
     def created_at(self) -> datetime:

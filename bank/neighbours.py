@@ -66,7 +66,7 @@ class Neighbours:
         return await self._confirmed({lesson.rb_id: lesson}, near)
 
     async def _near(self, lessons: dict[int, Lesson], after: int, least: float) -> dict[tuple[int, int], float]:
-        vectors = await self._vectors.lesson_vectors(list(lessons))
+        vectors = await self._vectors.lesson_vectors({rb_id: one.revision for rb_id, one in lessons.items()})
         ids = sorted(vectors)
         near: dict[tuple[int, int], float] = {}
         while ids:

@@ -17,6 +17,8 @@ BATCH_BYTES = 290_000
 class OpenAIModel:
     """`dimensions` is what the data is stored with; an answer of another length is refused."""
 
+    quick = 0
+
     def __init__(
         self, model: str, dimensions: int, api_key: str | None, base_url: str | None, timeout: float = 30.0
     ) -> None:

@@ -250,7 +250,9 @@ class Recall:
             return
         names = {seed.id: cover.names_for(seen.words[seed.id], question) for seed in seeds}
         texts = [_repeated(spelt, question, seen.words[seed.id], names[seed.id]) for seed in seeds]
-        dense, words = await asking.search_again([seed.id for seed in seeds], texts, asked.known_then(), CANDIDATES)
+        dense, words = await asking.search_again(
+            {seed.id: seen.revisions[seed.id] for seed in seeds}, texts, asked.known_then(), CANDIDATES
+        )
         await self._look(_revisions([*dense, *words]), asked, seen)
         for seed, near, worded in zip(seeds, dense, words, strict=True):
             by_words = {hit.key: hit.score for hit in worded if hit.key in seen.words and hit.key != seed.id}

@@ -32,7 +32,8 @@ from graph.model import Memory, MemoryFilter, memory_from_row
 from graph.session import Graph
 from graph.store import Memories
 
-CANDIDATES = 100  # rows asked of each list
+CANDIDATES = 100  # rows asked of each list of memories
+LESSON_CANDIDATES = 50  # of each list of lessons
 MOST_CANDIDATES = 16_384  # what Milvus answers at most
 # A context is short and names its subject outright, so its words tell more than they do in a memory: measured on lessons
 # of 812 tasks, half and half found 2.5 points less among the first five than words alone, three and seven 0.6 less.
@@ -64,17 +65,35 @@ class Search:
         wanted = max(CANDIDATES, limit)
         while True:
             dense, words = await asking.search_memories(filter, wanted)
-            true, memories = await self._true_memories(asking, dense, words, filter, limit)
+            found = await self._true_memories(asking, dense, words, filter, limit)
             # A stale row or a filter that only the graph knows has taken too many: ask for more.
-            if len(true) >= limit or max(len(dense), len(words)) < wanted or wanted >= MOST_CANDIDATES:
-                break
+            if len(found) >= limit or max(len(dense), len(words)) < wanted or wanted >= MOST_CANDIDATES:
+                return found
             wanted = min(wanted * 4, MOST_CANDIDATES)
-        by_meaning, by_words, fused = _fused(dense, words, true, asking.words_share)
+
+    async def _true_memories(
+        self, asking: Asking, dense: Sequence[Hit], words: Sequence[Hit], filter: MemoryFilter, limit: int
+    ) -> list[FoundMemory]:
+        """The best of the hits that are true: they exist, in the revision that was found, and pass the filter."""
+        revisions = {hit.key: hit.revision for hit in (*dense, *words)}
+        if not revisions:
+            return []
+        by_meaning, by_words, fused = _fused(dense, words, revisions, asking.words_share)
         best = _best(fused, limit)
-        if missing := [key for key in best if key not in memories]:
-            memories |= await self._memories.by_id(missing)
+        # The answer depends on those that would be shown, and on the ends of both lists, by which scores are brought to
+        # 0..1: if these are true, it does not matter what the others are. If one is not, all of them are looked at.
+        ends = [hit.key for hits in (dense, words) for hit in (*hits[:1], *hits[-1:])]
+        looked_at = revisions.keys() if filter.text_contains is not None else {*best, *ends}
+        true, memories = await self._looked_at(looked_at, revisions, best, filter)
+        if len(true) < len(looked_at):
+            if len(looked_at) < len(revisions):
+                true, memories = await self._looked_at(revisions.keys(), revisions, best, filter)
+            by_meaning, by_words, fused = _fused(dense, words, true, asking.words_share)
+            best = _best(fused, limit)
+            if missing := [key for key in best if key not in memories]:
+                memories |= await self._memories.by_id(missing)
         return [
-            FoundMemory(
+            FoundMemory.model_construct(
                 memory=memories[key],
                 score=fused[key],
                 vector_score=by_meaning.get(key),
@@ -82,28 +101,27 @@ class Search:
                 why=found_by(by_meaning.get(key), by_words.get(key)),
             )
             for key in best
-            # Not deleted, nor changed into something that the filter may not admit, between the two questions.
-            if key in memories and memories[key].revision == true[key]
+            # Not deleted, nor changed into something that the filter may not admit, between two questions.
+            if key in memories and memories[key].revision == revisions[key]
         ]
 
-    async def _true_memories(
-        self, asking: Asking, dense: Sequence[Hit], words: Sequence[Hit], filter: MemoryFilter, limit: int
-    ) -> tuple[dict[str, int], dict[str, Memory]]:
-        """Which hits are true, with their revisions: they exist, in the revision that was found, and pass the filter.
-        Also the memories that come first if all are."""
-        revisions = {hit.key: hit.revision for hit in (*dense, *words)}
-        if not revisions:
-            return {}, {}
+    async def _looked_at(
+        self, keys: Collection[str], revisions: Mapping[str, int], shown: Sequence[str], filter: MemoryFilter
+    ) -> tuple[set[str], dict[str, Memory]]:
+        """Which of these hits are true, and the memories that are to be shown."""
         rows: list[Any] = await self._graph.read(
             "true_memories",
-            ids=list(revisions),
-            shown=_best(_fused(dense, words, revisions, asking.words_share)[2], limit),
+            ids=sorted(keys),
+            shown=list(shown),
             text_contains=filter.parameters()["text_contains"],
         )
-        self._sync.met_untrue(MEMORIES, untrue(revisions, {id: revision for id, revision, *_ in rows}))
-        true = {id: revision for id, revision, passes, *_ in rows if passes and revision == revisions[id]}
-        shown = {row[0]: memory_from_row({"type": row[3], "properties": row[4]}) for row in rows if row[4] is not None}
-        return true, shown
+        found = {key: revisions[key] for key in keys}
+        self._sync.met_untrue(MEMORIES, untrue(found, {id: revision for id, revision, *_ in rows}))
+        true = {id for id, revision, passes, *_ in rows if passes and revision == revisions[id]}
+        memories = {
+            row[0]: memory_from_row({"type": row[3], "properties": row[4]}) for row in rows if row[4] is not None
+        }
+        return true, memories
 
     async def lessons(self, asking: Asking, query: LessonQuery) -> list[FoundLesson]:
         standings, semantic = await self.lesson_hits(asking, query)
@@ -113,7 +131,7 @@ class Search:
 
     async def lesson_hits(self, asking: Asking, query: LessonQuery) -> tuple[dict[int, Standing], dict[int, float]]:
         """The lessons that the index finds and the graph confirms, and how well each fits, 0 to 1."""
-        wanted = max(CANDIDATES, query.limit)
+        wanted = max(LESSON_CANDIDATES, query.limit)
         while True:
             lists = await asking.search_lessons(query, wanted)
             true = await self._true_lessons([hit for hits in lists for hit in hits], query)
@@ -138,7 +156,10 @@ class Search:
         ranked = ranked[: max(RANKED, 4 * query.limit)]
         ranked += [one for one in untried if one not in ranked]
         ids = [one.standing.rb_id for one in ranked]
-        vectors, own = await asyncio.gather(asking.lesson_vectors(ids), self._links.of(ids))
+        vectors, own = await asyncio.gather(
+            asking.lesson_vectors({one.standing.rb_id: one.standing.revision for one in ranked}),
+            self._links.of(one.standing.rb_id for one in ranked if one.standing.linked),
+        )
         links = known_then(own, query.as_of)
         kept, left_out = without_second_places(ids, links)
         best = choose_diverse([one for one in ranked if one.standing.rb_id in kept], vectors, query.limit)

@@ -5,7 +5,8 @@ import contextlib
 import importlib.metadata
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -27,6 +28,7 @@ KEYS = {MEMORIES: "embedding_id", LESSONS: "rb_id"}
 SECONDS = 5.0  # a call that takes longer counts as "Milvus is away"
 WRITE_SECONDS = 8.0
 PAGE = 1_000
+KEPT_VECTORS = 4_096
 _NEVER_STARTS, _NEVER_ENDS = 2**31, -1  # the window of a memory that has none: it overlaps nothing
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 T = TypeVar("T")
@@ -61,6 +63,7 @@ class Vectors:
         self._embedder = embedder
         self._dimensions = dimensions
         self._open_client: AsyncMilvusClient | None = None
+        self._kept: OrderedDict[tuple[str, Any, int], Vector] = OrderedDict()
         self._filled: set[str] = set()  # collections that had rows when they were searched last
         self.local = "://" not in uri
         self._lite = MilvusLite(Path(uri)) if self.local else None
@@ -246,7 +249,7 @@ class Vectors:
     async def revisions(self, collection: str) -> AsyncIterator[list[tuple[Any, Any, int]]]:
         """Every row's primary key, whose it is, and its revision, by pages in the order of the keys."""
         key = KEYS[collection]
-        owner = "pointer_to_node" if collection == MEMORIES else "rb_id"
+        owner = _owner(collection)
         last: Any = "" if collection == MEMORIES else -1
         while True:
             rows = await self._call(
@@ -289,19 +292,9 @@ class Vectors:
         """Several questions in one call. A word that stands n times in a text counts n times."""
         return await self._searches(MEMORIES, "sparse_vector", texts, self._memory_expression(filter), limit)
 
-    async def memory_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
-        if not ids:
-            return {}
-        keys = ", ".join(_literal(embedding_id(self._tenant, one)) for one in ids)
-        rows = await self._call(
-            self._client.query(
-                MEMORIES,
-                filter=f"tenant == {_literal(self._tenant)} and embedding_id in [{keys}]",
-                output_fields=["pointer_to_node", "dense_vector"],
-                timeout=SECONDS,
-            )
-        )
-        return {row["pointer_to_node"]: np.asarray(row["dense_vector"], np.float32) for row in rows}
+    async def memory_vectors(self, revisions: Mapping[str, int]) -> dict[str, Vector]:
+        """By id; a memory that is indexed in another revision than this is left out."""
+        return await self._stored_vectors(MEMORIES, "dense_vector", revisions)
 
     async def search_lessons(
         self, vector: Vector, query: LessonQuery, limit: int
@@ -322,19 +315,35 @@ class Vectors:
         expression = f"tenant == {_literal(self._tenant)} and namespace == {_literal(namespace)}"
         return await self._searches(LESSONS, "key_lesson_vector", vectors, expression, limit)
 
-    async def lesson_vectors(self, rb_ids: Sequence[int]) -> dict[int, Vector]:
-        if not rb_ids:
-            return {}
-        keys = ", ".join(_literal(one) for one in rb_ids)
-        rows = await self._call(
-            self._client.query(
-                LESSONS,
-                filter=f"tenant == {_literal(self._tenant)} and rb_id in [{keys}]",
-                output_fields=["rb_id", "key_lesson_vector"],
-                timeout=SECONDS,
+    async def lesson_vectors(self, revisions: Mapping[int, int]) -> dict[int, Vector]:
+        """By rb_id; a lesson that is indexed in another revision than this is left out."""
+        return await self._stored_vectors(LESSONS, "key_lesson_vector", revisions)
+
+    async def _stored_vectors(self, collection: str, field: str, revisions: Mapping[Any, int]) -> dict[Any, Vector]:
+        """Those asked for last are kept: a revision names one content for ever, and so one vector."""
+        missing = [key for key, revision in revisions.items() if (collection, key, revision) not in self._kept]
+        if missing:
+            owner = _owner(collection)
+            keys = [embedding_id(self._tenant, key) for key in missing] if collection == MEMORIES else missing
+            literals = ", ".join(_literal(key) for key in keys)
+            rows = await self._call(
+                self._client.query(
+                    collection,
+                    filter=f"tenant == {_literal(self._tenant)} and {KEYS[collection]} in [{literals}]",
+                    output_fields=[owner, "revision", field],
+                    timeout=SECONDS,
+                )
             )
-        )
-        return {row["rb_id"]: np.asarray(row["key_lesson_vector"], np.float32) for row in rows}
+            for row in rows:
+                self._kept[collection, row[owner], row["revision"]] = np.asarray(row[field], np.float32)
+        found = {}
+        for key, revision in revisions.items():
+            if (vector := self._kept.get((collection, key, revision))) is not None:
+                self._kept.move_to_end((collection, key, revision))
+                found[key] = vector
+        while len(self._kept) > KEPT_VECTORS:
+            self._kept.popitem(last=False)
+        return found
 
     async def later_lessons_near(self, vectors: Sequence[Vector], after: int, limit: int) -> list[list[Hit]]:
         """The active lessons with larger ids than this one that are nearest to each of these vectors."""
@@ -351,7 +360,7 @@ class Vectors:
             return []
         if await self._is_empty(collection):
             return [[] for _ in wanted]
-        owner = "pointer_to_node" if collection == MEMORIES else "rb_id"
+        owner = _owner(collection)
         search = self._call(
             self._client.search(
                 collection,
@@ -469,6 +478,11 @@ def lesson_row(lesson: Lesson, tenant: str, lesson_vector: Vector, context_vecto
 
 
 # ---------------------------------------------------------------- expressions
+
+
+def _owner(collection: str) -> str:
+    """The field that says whose a row is."""
+    return "pointer_to_node" if collection == MEMORIES else "rb_id"
 
 
 def _literal(value: str | int) -> str:

@@ -6,7 +6,15 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, TypeVar
 
-from neo4j import READ_ACCESS, AsyncDriver, AsyncGraphDatabase, AsyncManagedTransaction, Query, unit_of_work
+from neo4j import (
+    READ_ACCESS,
+    WRITE_ACCESS,
+    AsyncDriver,
+    AsyncGraphDatabase,
+    AsyncManagedTransaction,
+    Query,
+    unit_of_work,
+)
 from neo4j.exceptions import (
     AuthError,
     ClientError,
@@ -72,31 +80,36 @@ class Graph:
 
     async def read(self, name: str, /, **parameters: Any) -> list[Row]:
         """Runs one statement of `cypher/read`."""
-        statement = statements()[name]
-        if statement.mode != "read":
+        if statements()[name].mode != "read":
             raise ValueError(f"{name} writes")
-        query, values = Query(statement.text, timeout=READ_SECONDS), {"tenant": self.tenant, **parameters}
+        return await self._alone(name, READ_ACCESS, parameters)
+
+    async def repeat(self, name: str, /, **parameters: Any) -> list[Row]:
+        """Runs one statement of `cypher/write` that may safely be run twice, in one round trip: if the connection is lost
+        and nobody knows whether it was stored, it is run again."""
+        return await self._alone(name, WRITE_ACCESS, parameters)
+
+    async def _alone(self, name: str, access: str, parameters: dict[str, Any]) -> list[Row]:
+        """Outside a transaction of its own, which would take a second round trip to end it."""
+        query = Query(statements()[name].text, timeout=READ_SECONDS)
+        values = {"tenant": self.tenant, **parameters}
         deadline, pause = time.monotonic() + RETRY_SECONDS, FIRST_PAUSE_SECONDS
         with _our_errors():
             while True:
                 self.round_trips += 1
                 try:
-                    return await self._read(query, values)
+                    async with (
+                        asyncio.timeout(READ_SECONDS + SILENT_SECONDS),
+                        self._driver.session(
+                            database=self._database, default_access_mode=access, bookmark_manager=self._bookmarks
+                        ) as session,
+                    ):
+                        return await _data(await session.run(query, values))
                 except (Neo4jError, DriverError) as error:
                     if not error.is_retryable() or time.monotonic() + pause > deadline:
                         raise
                 await asyncio.sleep(pause)
                 pause *= 2
-
-    async def _read(self, query: Query, values: dict[str, Any]) -> list[Row]:
-        """Outside a transaction of its own, which would take a second round trip to end it."""
-        async with (
-            asyncio.timeout(READ_SECONDS + SILENT_SECONDS),
-            self._driver.session(
-                database=self._database, default_access_mode=READ_ACCESS, bookmark_manager=self._bookmarks
-            ) as session,
-        ):
-            return await _data(await session.run(query, values))
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Runs `work` in one transaction; a deadlock or a lost leader makes it start again from its beginning.

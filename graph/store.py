@@ -53,20 +53,40 @@ async def lock_memories(
 ) -> tuple[dict[str, Row], dict[str, Row]]:
     """Locks the memories of a write: those it writes (made if they are new) and those it only names.
     In the order of their ids, so that two writes do not wait for each other in a circle."""
-    own: dict[str, dict[str, Any]] = {}
-    for draft in drafts:
-        if draft.id and draft.id not in own:
-            own[draft.id] = {"id": draft.id, "type": draft.type.value, "properties": _made(tx.tenant, draft)}
-    rows = [own[id] for id in sorted(own)]
+    rows = memory_rows(tx.tenant, drafts)
     written = {}
     if rows:
         found = await tx.run("lock_memories", rows=rows, now=now, revision=revision)
         written = {row["id"]: row for row in found}
-    if len(written) < len(own) or None in written:
+    if len(written) < len(rows) or None in written:
         raise StartAgain
-    named = sorted(set(others) - set(own))
+    named = sorted(set(others) - {row["id"] for row in rows})
     known = {row["id"]: row for row in await tx.run("lock_known_memories", ids=named)} if named else {}
     return written, known
+
+
+def memory_rows(tenant: str, drafts: Sequence[MemoryDraft]) -> list[dict[str, Any]]:
+    """What `lock_memories` makes of the drafts that are new, in the order of their ids."""
+    own: dict[str, dict[str, Any]] = {}
+    for draft in drafts:
+        if draft.id and draft.id not in own:
+            own[draft.id] = {"id": draft.id, "type": draft.type.value, "properties": _made(tenant, draft)}
+    return [own[id] for id in sorted(own)]
+
+
+async def make_memory(graph: Graph, draft: MemoryDraft, now: datetime, revision: int) -> tuple[Memory, bool] | None:
+    """Stores one memory in one round trip, and says whether it is fresh. None: it is there already and unchanged."""
+    rows = await graph.repeat("lock_memories", rows=memory_rows(graph.tenant, [draft]), now=now, revision=revision)
+    if not rows or rows[0].get("type") is not None:
+        return None
+    properties = {**_new(graph.tenant, draft, now, revision), "id": draft.id}
+    memory = memory_from_row({"type": draft.type.value, "properties": properties})
+    return memory, not rows[0]["removal"]
+
+
+def _new(tenant: str, draft: MemoryDraft, now: datetime, revision: int) -> dict[str, Any]:
+    """All the properties of a new memory, as `lock_memories` sets them."""
+    return {"ingestion_time": now, "update_time": now, "revision": revision, **_made(tenant, draft)}
 
 
 def _made(tenant: str, draft: MemoryDraft) -> dict[str, Any]:
@@ -102,8 +122,7 @@ async def put_memories(
         row = locked[draft.id]
         created = row.get("type") is None
         if created:
-            changes = {"ingestion_time": now, "update_time": now, "revision": revision, **_made(tx.tenant, draft)}
-            properties = changes
+            properties = changes = _new(tx.tenant, draft, now, revision)
         elif row["type"] != draft.type.value:
             problems.append(
                 Problem(f"memories[{place}].id", f"{draft.id} is a {row['type']} already and cannot be a {draft.type}")

@@ -161,6 +161,7 @@ class Counting:
 
     name = WordLlamaModel.name
     dimensions = WordLlamaModel.dimensions
+    quick = 0
 
     def __init__(self) -> None:
         self._model = WordLlamaModel()

@@ -48,6 +48,7 @@ MUTATIONS = {
                 {rbId: "{r}1", keyLesson: "{p} teaches.", contextToPrefer: "{p} context.", tags: ["{p}"],
                  linkNodes: ["{p}B"]}],
       idempotencyKey: "{p}"}) { created updated unchanged } }""",
+    "rememberOne": 'mutation { remember(input: {convId: "{p}", memories: [{event: {id: "{p}C", text: "{p} gamma happened."}}]}) { created } }',
     "updateMemory": 'mutation { updateMemory(id: "{p}A", patch: {text: "{p} delta happened."}) { id } }',
     "deleteMemory": 'mutation { deleteMemory(id: "{p}A") { deleted } }',
     "updateEdge": 'mutation { updateEdge(id: "{p}E", text: "{p} changed.", weight: 0.2) { id } }',
@@ -159,6 +160,7 @@ async def trial(settings: Settings, number: int, mutation: str, at: int, tell: T
     death = Death()
     death.watch_statements()
     death.watch(Graph, "write", both=True)
+    death.watch(Graph, "repeat", both=True)
     death.watch(Embedder, "passages")
     for name in ("insert", "upsert", "delete"):
         death.watch(Vectors, name, both=True)

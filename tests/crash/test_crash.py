@@ -12,9 +12,9 @@ from graph.queries import CYPHER
 from tests.crash.dying import EVERY_DEATH, MUTATIONS
 
 ROOT = CYPHER.parent
-# One of each kind: several records of every sort, a removal, one record with signals, several transactions. The others take
+# One of each kind: several records of every sort, one in a single round trip, a removal, one record with signals, several transactions. The others take
 # the same ways; `CAIRN_TEST_EVERY_DEATH=1` tries them all.
-USUAL = ["remember", "deleteMemory", "recordOutcome", "consolidate"]
+USUAL = ["remember", "rememberOne", "deleteMemory", "recordOutcome", "consolidate"]
 
 
 async def test_death_at_every_step_of_every_mutation(settings: Settings) -> None:
