@@ -23,6 +23,7 @@ ROUTES = 3  # ways to a memory among which their sentences choose
 class Found:
     """What one recall has found so far, memory by memory."""
 
+    trusting: bool = False  # that rows of the index are true, until they matter
     words: dict[str, Words] = field(default_factory=dict)  # of all that is true and passes the filter
     revisions: dict[str, int] = field(default_factory=dict)  # in which it was true and passed
     shared: dict[str, float] = field(default_factory=dict)  # the share of the question's tags that it carries

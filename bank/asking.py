@@ -2,6 +2,7 @@
 full-text index, by words alone, which also knows what could not be indexed yet; and the answer says so."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
@@ -39,6 +40,7 @@ class Asking:
         if sync.index_away is not None:
             self.degraded = INDEX_AWAY
         self._embedding = None if self.degraded else asyncio.create_task(self._embed())
+        self._expected: asyncio.Task[None] | None = None
 
     @property
     def words_share(self) -> float:
@@ -72,6 +74,15 @@ class Asking:
         (dense,), (words,) = await self._search(own, [self.text], filter, limit)
         return dense, words
 
+    def expect_vectors(self, hits: Sequence[Hit]) -> None:
+        """The vectors of these memories will be asked for soon, or those of most of them: they are fetched meanwhile."""
+        if hits and self.degraded is None:
+            self._expected = asyncio.create_task(self._fetch_vectors({hit.key: hit.revision for hit in hits}))
+
+    async def _fetch_vectors(self, revisions: Mapping[str, int]) -> None:
+        with contextlib.suppress(IndexAway):  # whoever needs them is told
+            await self._vectors.memory_vectors(revisions)
+
     async def search_again(
         self, revisions: Mapping[str, int], texts: Sequence[str], filter: MemoryFilter, limit: int
     ) -> tuple[list[list[Hit]], list[list[Hit]]]:
@@ -81,6 +92,8 @@ class Asking:
         vector = self.vector
 
         async def between() -> list[Vector]:
+            if self._expected is not None:
+                await self._expected
             own = await self._vectors.memory_vectors(revisions)
             assert vector is not None
             return [vector + SEED_IN_VECTOR * own[id] if id in own else vector for id in revisions]

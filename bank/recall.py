@@ -37,6 +37,10 @@ REPEATED, REPEATED_KNOWN, REPEATED_NAME = 10, 3, 6  # a word n times in a BM25 q
 NAMES = 64  # of a seed that names more, its first names
 
 
+class MetUntrue(Exception):
+    """A row of the index that was trusted is not true: everything is looked at."""
+
+
 @dataclass(frozen=True)
 class Recalled:
     """The answer of recall: each list best first. The context is written when it is asked for."""
@@ -75,7 +79,11 @@ class Recall:
     async def recall(self, asked: RecallQuery) -> Recalled:
         started = time.perf_counter()
         asking = self._search.asking(asked.query)
-        (memories, paths), (standings, semantic) = await self._memories_and_lessons(asked, asking)
+        try:
+            found = await self._memories_and_lessons(asked, asking, trusting=True)
+        except MetUntrue:
+            found = await self._memories_and_lessons(asked, asking, trusting=False)
+        (memories, paths), (standings, semantic) = found
         lessons, withheld = await self._lessons(asking, asked.lessons(), standings, semantic, memories)
         id = readable("R", mint())
         self._offers.recalled(id, asked.namespace, lessons, withheld)
@@ -91,13 +99,14 @@ class Recall:
         )
 
     async def _memories_and_lessons(
-        self, asked: RecallQuery, asking: Asking
+        self, asked: RecallQuery, asking: Asking, trusting: bool
     ) -> tuple[tuple[list[FoundMemory], list[ToldPath]], tuple[dict[int, Standing], dict[int, float]]]:
         lessons = self._search.lesson_hits(asking, asked.lessons())
         if asked.hops == 0:
             found, hits = await asyncio.gather(self._search.memories(asking, asked.known_then(), asked.limit), lessons)
             return (found, []), hits
-        seen = Found()
+        # What tags and `textContains` say of a memory only the graph knows.
+        seen = Found(trusting=trusting and not asked.tags and asked.filter.text_contains is None)
         if asked.filter.types == ():
             return ([], []), await lessons
         _, hits = await asyncio.gather(self._first_search(asked, asking, seen), lessons)
@@ -110,6 +119,7 @@ class Recall:
         wanted = max(CANDIDATES, asked.limit)
         while True:
             dense, words = await asking.search_memories(filter, wanted)
+            asking.expect_vectors([*dense[: cover.SEEDS_AGAIN], *words[: cover.SEEDS_AGAIN]])
             await self._look(_revisions([dense, words]), asked, seen)
             # A stale row or a filter that only the graph knows has taken too many: ask for more.
             short = len(seen.words) < asked.limit
@@ -120,8 +130,15 @@ class Recall:
         seen.by_words = {hit.key: hit.score for hit in words if hit.key in seen.words}
 
     async def _look(self, revisions: Mapping[str, int | None], asked: RecallQuery, seen: Found) -> None:
-        """Confirms memories: they exist, in the revision that was found (None: in any), and pass the filter."""
+        """Confirms memories: they exist, in the revision that was found (None: in any), and pass the filter. Where the
+        words of that revision are at hand, the index is trusted for now; who leads on and who is told is confirmed."""
         wanted = sorted(revisions.keys() - seen.words.keys())
+        if seen.trusting:
+            for id in wanted:
+                revision = revisions[id]
+                if revision is not None and (words := self._words.get(id, revision)) is not None:
+                    seen.words[id], seen.revisions[id], seen.shared[id] = words, revision, 0.0
+            wanted = [id for id in wanted if id not in seen.words]
         if not wanted:
             return
         held = {id: kept for id in wanted if (kept := self._words.last(id)) is not None}
@@ -182,7 +199,10 @@ class Recall:
         )
         energies = {id: seen.energy.of(id) * (1 + seen.shared[id]) for id in seen.energy.gains}
         answer = cover.choose_answer(energies, direct, covered, question, asked.limit)
-        return await tell(self._memories, asked, spelt, answer, seen)
+        found, paths = await tell(self._memories, asked, spelt, answer, seen)
+        if seen.trusting and len(found) < len(answer):
+            raise MetUntrue
+        return found, paths
 
     async def _walk(self, asked: RecallQuery, question: Question, covered: dict[str, int], seen: Found) -> None:
         """One round trip a hop: the edges of the seeds, then of the best that they led to."""
@@ -199,6 +219,8 @@ class Recall:
                 limit=EDGES_OF_A_SEED,
                 **asked.known_then().parameters(),
             )
+            if seen.trusting and any(row["revision"] != seen.revisions[row["memory"]] for row in rows):
+                raise MetUntrue
             ways = await self._ways(rows, asked, walked, seen)
             for way in ways:
                 if way.target not in covered:

@@ -1,6 +1,6 @@
 // The edges along which recall walks on from several memories, both ways, to memories that pass the filter: lean, no texts.
 // params: $tenant, $ids, $min_weight, $as_of, $shared (tags of the question), $limit (edges of one memory, strongest first) and the filter: $types, $conv_id, $tags, $text_contains, $since, $until, $overlap_start, $overlap_end
-// returns: rows of memory, edges [[edge id, neighbour id, weight, whether the edge leads away, the neighbour's revision, tags of the question on the edge, and on the neighbour]]
+// returns: rows of memory, its revision, edges [[edge id, neighbour id, weight, whether the edge leads away, the neighbour's revision, tags of the question on the edge, and on the neighbour]]
 UNWIND $ids AS id
 MATCH (s:Memory {tenant: $tenant, id: id})
 CALL (s) {
@@ -20,4 +20,4 @@ CALL (s) {
   RETURN collect([r.id, m.id, r.weight, startNode(r) = s, m.revision,
     size([tag IN $shared WHERE tag IN r.tags]), size([tag IN $shared WHERE tag IN m.tags])]) AS edges
 }
-RETURN collect({memory: s.id, edges: edges}) AS rows
+RETURN collect({memory: s.id, revision: s.revision, edges: edges}) AS rows
