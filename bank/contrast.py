@@ -112,13 +112,16 @@ def contrasts(new: Reading, others: Sequence[Reading]) -> list[Contrast]:
         return []
     shown = [traits_of(reading) for reading in readings]
     did = [{step.action for step in reading.steps} for reading in readings]
+    everywhere = tuple(range(len(readings)))
+    where = {action: tuple(place for place in everywhere if action in did[place]) for action in did[0]}
+    # What cannot show in the new session tells nothing about it.
+    possible = {trait for traits in shown for trait in traits if trait.among is None or trait.among in where}
     grouped: dict[tuple[bool, tuple[int, ...], tuple[int, ...]], list[Trait]] = {}
-    for trait in sorted({trait for traits in shown for trait in traits}):
-        among = tuple(place for place, actions in enumerate(did) if trait.among is None or trait.among in actions)
+    for trait in sorted(possible):
+        among = everywhere if trait.among is None else where[trait.among]
         having = tuple(place for place in among if trait in shown[place])
-        if among and among[0] == 0:
-            follow = (0 in having) == new.work.succeeded
-            grouped.setdefault((follow, among, having), []).append(trait)
+        follow = (0 in having) == new.work.succeeded
+        grouped.setdefault((follow, among, having), []).append(trait)
     found = []
     for (follow, among, having), alike in grouped.items():
         good = [place for place in among if readings[place].work.succeeded]
