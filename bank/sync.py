@@ -219,16 +219,20 @@ class Sync:
 
     async def index(self, revision: int, changes: Sequence[Change]) -> bool:
         """Indexes what a committed write changed and waits for it. False: Milvus is away; the marks stay."""
-        if not changes:
-            return True
-        if self.trouble is not None:
-            self._given_up.add(revision)
-            return False
-        job = Job(revision, deque(changes), asyncio.get_running_loop().create_future())
-        self._jobs.append(job)
+        return await self.index_soon(revision, changes)
+
+    def index_soon(self, revision: int, changes: Sequence[Change]) -> "asyncio.Future[bool]":
+        """The same for whoever need not wait."""
+        done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        if not changes or self.trouble is not None:
+            done.set_result(not changes)
+            if changes:
+                self._given_up.add(revision)
+            return done
+        self._jobs.append(Job(revision, deque(changes), done))
         self._queued.add(revision)
         self._work.set()
-        return await job.done
+        return done
 
     def removed(self) -> None:
         """A deletion was committed: its row is removed soon. Until then no search shows it."""
