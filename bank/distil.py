@@ -24,10 +24,12 @@ class DistillerFailed(CairnError):
 
 class Distiller(Protocol):
     """`name` is what a lesson carries as `learned_by`. `at_once`: how many sessions of a process it reads at a time, at
-    most; None: as many as there are workers, for it mostly waits."""
+    most; None: as many as there are workers, for it mostly waits. `compares`: whether it wants sessions of like
+    requests beside the one it reads."""
 
     name: str
     at_once: int | None
+    compares: bool
 
     async def distil(self, work: Work, like: Sequence[Work]) -> Distilled: ...
 
@@ -39,6 +41,7 @@ class RulesDistiller:
 
     name = "rules"
     at_once: int | None = 1  # more would only take the processor from those who ask
+    compares = True
 
     def __init__(self, compare: Callable[[Work, Sequence[Work]], list[Learnt]]) -> None:
         self._compare = compare

@@ -74,6 +74,7 @@ SCHEMA: dict[str, Any] = {
 
 class OpenAIDistiller:
     at_once: int | None = None
+    compares = False
 
     def __init__(self, model: str, api_key: str | None, base_url: str | None, timeout: float) -> None:
         if not api_key and not base_url:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from bank.distil import Distilled, DistillerFailed, RulesDistiller
 from bank.embed import Embedder
 from bank.learn import START_FROM_FAILURE, START_FROM_SUCCESS, Learning
-from bank.lessons import check_lessons, lock_lessons, put_lessons, revise
+from bank.lessons import add_sources, check_lessons, lock_lessons, put_lessons
 from bank.likeness import GivenLessons, mean_the_same, repeats_given, share_words
 from bank.model import Lesson, LessonDraft, LessonStatus, Outcome, SignalKind
 from bank.sessions import SessionState
@@ -82,26 +82,22 @@ class Harvest:
             _draft(learnt, work, learned_by, aside) for learnt, aside in zip(distilled.lessons, suspects, strict=True)
         ]
         _check(drafts, distilled.tokens_used)
-        vectors = await self._vectors_of(drafts)
+        if learned_by != RulesDistiller.name:  # what the rules say is mostly known by its title
+            await self._vectors_of(drafts)  # before the namespace is held, and others wait
 
         async def transaction(tx: Transaction) -> list[Change]:
-            await tx.run("hold_namespace", namespace=work.namespace)
-            learnt = await self._sorted(tx, work, drafts, vectors)
-            changes, taught = await _write(tx, learnt, revision, self._learning)
-            supported = [rb_id for rb_id, supporting in taught if supporting]
-            if supported:
-                rows = await tx.run("lock_known_lessons", ids=supported)
-                # Nobody vouches for a lesson that is put aside by sending the same text again.
-                active = [row for row in rows if row["properties"]["status"] == LessonStatus.ACTIVE.value]
+            learnt = await self._sorted(tx, work, drafts)
+            changes, taught, supported = await _write(tx, learnt, revision, self._learning)
+            # Nobody vouches for a lesson that is put aside by sending the same text again.
+            active = [row for row in supported if row["properties"]["status"] == LessonStatus.ACTIVE.value]
+            if active:
                 locked = {row["rb_id"]: row for row in active}
                 said = {"comment": None, "conv_id": work.conv_id, "source": learned_by, "namespace": work.namespace}
-                if locked:
-                    await append(tx, locked, SignalKind.SUPPORTED, said, datetime.now(UTC), self._learning)
-            if not await tx.run("lock_claim", id=session, token=token):
-                raise LostClaim
-            await tx.run(
-                "finish_session",
+                await append(tx, locked, SignalKind.SUPPORTED, said, datetime.now(UTC), self._learning)
+            await _finish(
+                tx,
                 id=session,
+                token=token,
                 state=(SessionState.DONE if taught else SessionState.NOTHING_LEARNED).value,
                 error=None,
                 reason=learnt.reason(),
@@ -115,7 +111,7 @@ class Harvest:
             try:
                 async with self._sync.writing() as revision:
                     changes = await self._graph.write(transaction)
-                    await self._sync.index(revision, changes)
+                    self._sync.index_soon(revision, changes)
                 return
             except MintedTwice:
                 continue
@@ -132,11 +128,10 @@ class Harvest:
         """Ends a session that brought no lesson."""
 
         async def transaction(tx: Transaction) -> None:
-            if not await tx.run("lock_claim", id=session, token=token):
-                raise LostClaim
-            await tx.run(
-                "finish_session",
+            await _finish(
+                tx,
                 id=session,
+                token=token,
                 state=state.value,
                 error=error,
                 reason=NOTHING if state is SessionState.NOTHING_LEARNED else None,
@@ -149,26 +144,29 @@ class Harvest:
 
     # ------------------------------------------------------------ what is known already
 
-    async def _sorted(
-        self, tx: Transaction, work: Work, drafts: Sequence[LessonDraft], vectors: Mapping[str, Vector]
-    ) -> Sorted:
+    async def _sorted(self, tx: Transaction, work: Work, drafts: Sequence[LessonDraft]) -> Sorted:
         """First what is marked as still to be indexed is read, then the index is asked: a lesson of another worker,
-        who had the namespace before, is in one of the two."""
-        marked = await tx.run("lessons_to_index", namespace=work.namespace)
+        who had the namespace before, is in one of the two. What the rules have found before is known by its title;
+        neither the embedder nor the index is asked for it."""
+        await tx.run("hold_namespace", namespace=work.namespace)
+        rows = await tx.run("lessons_unsearched", namespace=work.namespace, titles=_titles(drafts))
+        held = [Lesson.from_row(row) for row in rows]
+        found = {draft.title: lesson for draft in drafts for lesson in held if _found_before(draft, lesson)}
+        others = [draft for draft in drafts if draft.title not in found]
+        vectors = await self._vectors_of(others)
         hits = await self._vectors.near_lessons(
-            [vectors[draft.key_lesson] for draft in drafts], work.namespace, NEAREST
+            [vectors[draft.key_lesson] for draft in others], work.namespace, NEAREST
         )
         given = await asyncio.to_thread(GivenLessons, work)
         near = {hit.key for some in hits for hit in some} | set(given.mentioned)
-        found = await tx.run("lessons_by_id", ids=sorted(near)) if near else []
-        rows = [*(row["properties"] for row in found), *marked]
-        known = {row["rb_id"]: Lesson.from_row(row) for row in rows}.values()
+        rows = await tx.run("lessons_to_compare", ids=sorted(near)) if near else []
+        known = {lesson.rb_id: lesson for lesson in (*map(Lesson.from_row, rows), *held)}.values()
         givens = [lesson for lesson in known if given.has(lesson)]
-        alike = [lesson for lesson in known if any(_may_be_twins(draft, lesson) for draft in drafts)]
-        vectors = {**vectors, **await self._vectors_of([*givens, *alike])}
+        alike = [lesson for lesson in known if any(_may_be_twins(draft, lesson) for draft in others)]
+        vectors |= await self._vectors_of([*givens, *alike])
         learnt = Sorted()
         for draft in drafts:
-            twin = next((lesson for lesson in alike if _are_twins(draft, lesson, vectors)), None)
+            twin = found.get(draft.title) or next((one for one in alike if _are_twins(draft, one, vectors)), None)
             repeated = next((lesson for lesson in givens if _repeats(draft, lesson, vectors)), None)
             if repeated is not None:
                 learnt.repeated.add(repeated.rb_id)
@@ -184,27 +182,38 @@ class Harvest:
         return dict(zip(texts, await self._embedder.passages(texts), strict=True)) if texts else {}
 
 
-def _may_be_twins(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
-    """The same kind of lesson in like words. A suspect one is compared with suspect ones, so that it is put aside once."""
-    same_kind = (
+def _titles(drafts: Sequence[LessonDraft]) -> list[str]:
+    """The rules name a lesson after what they found; how often they found it is in its text and changes."""
+    return [draft.title for draft in drafts if draft.title and draft.learned_by == RulesDistiller.name]
+
+
+def _same_finding(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
+    return lesson.learned_by == draft.learned_by == RulesDistiller.name and lesson.title == draft.title
+
+
+def _same_kind(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
+    """A suspect lesson is compared with suspect ones, so that it is put aside once."""
+    return (
         lesson.namespace == draft.namespace
         and lesson.outcome == draft.outcome.value
         and lesson.status == draft.status.value
     )
-    return same_kind and (_same_finding(draft, lesson) or share_words(draft.key_lesson, lesson.key_lesson))
+
+
+def _found_before(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
+    return _same_kind(draft, lesson) and _same_finding(draft, lesson)
+
+
+def _may_be_twins(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
+    return _same_kind(draft, lesson) and share_words(draft.key_lesson, lesson.key_lesson)
 
 
 def _are_twins(draft: LessonDraft, lesson: Lesson | LessonDraft, vectors: Mapping[str, Vector]) -> bool:
     if not _may_be_twins(draft, lesson):
-        return False
+        return _found_before(draft, lesson)
     meaning = float(vectors[draft.key_lesson] @ vectors[lesson.key_lesson])
     context = float(vectors[draft.context_to_prefer] @ vectors[lesson.context_to_prefer])
-    return _same_finding(draft, lesson) or mean_the_same(meaning, context)
-
-
-def _same_finding(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
-    """The rules name a lesson after what they found; how often they found it is in its text and changes."""
-    return lesson.learned_by == draft.learned_by == RulesDistiller.name and lesson.title == draft.title
+    return _found_before(draft, lesson) or mean_the_same(meaning, context)
 
 
 def _repeats(draft: LessonDraft, given: Lesson, vectors: Mapping[str, Vector]) -> bool:
@@ -231,6 +240,11 @@ def _draft(learnt: Learnt, work: Work, learned_by: str, aside: bool) -> LessonDr
     )
 
 
+async def _finish(tx: Transaction, **ends: Any) -> None:
+    if not await tx.run("finish_session", **ends):
+        raise LostClaim
+
+
 def _check(drafts: Sequence[LessonDraft], tokens_used: int) -> None:
     checks = Checks()
     check_lessons(checks, drafts)
@@ -240,8 +254,9 @@ def _check(drafts: Sequence[LessonDraft], tokens_used: int) -> None:
 
 async def _write(
     tx: Transaction, learnt: Sorted, revision: int, learning: Learning
-) -> tuple[list[Change], list[list[Any]]]:
-    """Memories are locked first, then lessons, as everywhere. Returns what is to be indexed, and [rb_id, supporting]."""
+) -> tuple[list[Change], list[list[Any]], list[Row]]:
+    """Memories are locked first, then lessons, as everywhere. Returns what is to be indexed, [rb_id, supporting], and
+    the rows of the supported lessons."""
     now = datetime.now(UTC)
     named = {node for draft in learnt.new for node in draft.link_nodes}
     named |= {node for nodes in learnt.support.values() for node in nodes}
@@ -256,19 +271,10 @@ async def _write(
     locked = await lock_lessons(tx, [draft.rb_id for draft in drafts if draft.rb_id])
     if any("version" in row["properties"] for row in locked.values()):
         raise MintedTwice
-    changes: list[Change] = []
-    taught: list[list[Any]] = []
-    supported: list[Row] = []
-    if learnt.support:
-        supported = await tx.run("lock_known_lessons", ids=sorted(learnt.support))
-    for row in supported:
-        old = row["properties"]["link_nodes"]
-        nodes = [*old, *dict.fromkeys(x for x in learnt.support[row["rb_id"]] if x in there and x not in old)][:LINKS]
-        lesson, has_changed = await revise(tx, row, {"link_nodes": nodes}, now, revision)
-        if has_changed:
-            changes.append(Change(lesson))
-        taught.append([row["rb_id"], True])
+    supported = await tx.run("lock_known_lessons", ids=sorted(learnt.support)) if learnt.support else []
+    sources = {rb_id: [node for node in nodes if node in there] for rb_id, nodes in learnt.support.items()}
+    changes = [Change(lesson) for lesson in await add_sources(tx, supported, sources, now, revision)]
     lessons, written, _ = await put_lessons(tx, drafts, locked, now, revision, learning)
     changes += [Change(lessons[rb_id], one.fresh) for rb_id, one in written.items()]
-    taught += [[rb_id, False] for rb_id in lessons]
-    return changes, taught
+    taught = [[row["rb_id"], True] for row in supported] + [[rb_id, False] for rb_id in lessons]
+    return changes, taught, supported

@@ -147,8 +147,8 @@ async def revise(
     """Changes one lesson that is locked; `wanted` may hold link_nodes. Returns it, and whether anything changed."""
     old = row["properties"]
     changes = _revised(old, wanted, now, revision)
-    before = old["link_nodes"]
-    after = wanted.get("link_nodes", before)
+    before = dict.fromkeys(old["link_nodes"])
+    after = dict.fromkeys(wanted.get("link_nodes", before))
     await _write(
         tx,
         [{"rb_id": row["rb_id"], "changes": changes}] if changes else [],
@@ -156,6 +156,26 @@ async def revise(
         [[row["rb_id"], node] for node in before if node not in after],
     )
     return Lesson.from_row({**old, **changes}), bool(changes)
+
+
+async def add_sources(
+    tx: Transaction, rows: Sequence[Row], sources: Mapping[int, Iterable[str]], now: datetime, revision: int
+) -> list[Lesson]:
+    """Adds sources to lessons that are locked, as far as there is room. Returns those that are other now."""
+    lessons: list[Lesson] = []
+    changes: list[dict[str, Any]] = []
+    added: list[Any] = []
+    for row in rows:
+        rb_id, old = row["rb_id"], row["properties"]
+        before = dict.fromkeys(old["link_nodes"])
+        new = [node for node in dict.fromkeys(sources[rb_id]) if node not in before][: LINKS - len(before)]
+        if new:
+            own = _revised(old, {"link_nodes": [*before, *new]}, now, revision)
+            changes.append({"rb_id": rb_id, "changes": own})
+            added += [[rb_id, node] for node in new]
+            lessons.append(Lesson.from_row({**old, **own}))
+    await _write(tx, changes, added, [])
+    return lessons
 
 
 async def revise_all(

@@ -39,6 +39,7 @@ FIRST_PAUSE_SECONDS = 2.0  # before the second attempt; then four times as long 
 PAUSE_GROWS = 4
 AWAY_SECONDS = 2.0  # a store is away: that is no attempt
 LOOK_SECONDS = 1.0
+AHEAD = 1  # session that is taken while the workers are still at others, so that none waits for the next
 LIKE_REQUESTS = 100  # found by meaning and words
 LIKE_SESSIONS = 25  # of them, those that a distiller compares with
 GIVEN_UP = f"Its workers died {MOST_ATTEMPTS} times. retrySession tries again."
@@ -63,6 +64,7 @@ class Workers:
         self._distiller = distiller
         self._workers = workers if distiller.at_once is None else min(workers, distiller.at_once)
         self._lease = lease
+        self._turns = asyncio.Semaphore(max(1, self._workers))
         self._work = asyncio.Event()
         self._running: set[asyncio.Task[None]] = set()
         self._loop: asyncio.Task[None] | None = None
@@ -83,7 +85,7 @@ class Workers:
         away = False
         while True:
             try:
-                claims = await self._take(self._workers - len(self._running))
+                claims = await self._take(self._workers + AHEAD - len(self._running))
                 away = False
             except Exception as error:  # whatever it is: this loop must not end
                 if not away:
@@ -93,7 +95,7 @@ class Workers:
                 task = asyncio.create_task(self._attempt(claim))
                 self._running.add(task)
                 task.add_done_callback(self._ended)
-            if not claims or len(self._running) >= self._workers:
+            if not claims or len(self._running) >= self._workers + AHEAD:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_SECONDS):
                         await self._work.wait()
@@ -125,7 +127,7 @@ class Workers:
     async def _attempt(self, claim: Claim) -> None:
         """One attempt, to its end: the session is finished, given back, or somebody else's."""
         try:
-            async with self._renewing(claim):
+            async with self._renewing(claim), self._turns:
                 await self._learn(claim)
         except asyncio.CancelledError:  # the service stops, or the claim was lost
             with contextlib.suppress(CairnError):
@@ -152,17 +154,17 @@ class Workers:
             await self._harvest.end(claim.session, claim.token, SessionState.FAILED, gone, 0)
             return
         work = works[0]
-        like = await self._like(work)
+        like = await self._like(work) if self._distiller.compares else []
         distilled = await self._distiller.distil(without_recalled(work), like)
         await self._harvest.store(claim.session, claim.token, work, distilled, self._distiller.name)
 
     async def _like(self, work: Work) -> list[Work]:
         """Sessions of the same namespace with like requests, nearest first."""
         only = MemoryFilter(types=(MemoryType.UserRequest,))
-        found = await self._search.memories(self._search.asking(work.request), only, LIKE_REQUESTS)
+        found = await self._search.nearest_ids(self._search.asking(work.request), only, LIKE_REQUESTS)
         rows = await self._graph.read(
             "works_like",
-            requests=[one.memory.id for one in found],
+            requests=found,
             namespace=work.namespace,
             but=work.session,
             limit=LIKE_SESSIONS,

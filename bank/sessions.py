@@ -120,11 +120,11 @@ class Sessions:
         session_id, memories, edges = readable("W", mint()), *trajectory(draft)
         self._sync.expect([memory.text for memory in memories])
 
-        async def work(tx: Transaction) -> tuple[str, list[Change]]:
+        async def work(tx: Transaction) -> tuple[str, Session | None, list[Change]]:
             if draft.idempotency_key is not None:
                 kept = await claim_key(tx, draft.idempotency_key, draft.digest())
                 if kept is not None:
-                    return kept, []
+                    return kept, None, []
             now = datetime.now(UTC)
             locked, _ = await lock_memories(tx, memories, (), now, revision)
             if any(row.get("type") is not None for row in locked.values()):
@@ -133,16 +133,16 @@ class Sessions:
             await put_edges(tx, edges, {edge.id for edge in edges if edge.id}, now)
             properties = draft.model_dump(mode="json", include={"conv_id", "namespace", "outcome", "tags"})
             properties |= {"state": SessionState.QUEUED.value, "attempts": 0, "tokens_used": 0}
-            await tx.run("put_session", id=session_id, properties=properties, memories=list(stored))
+            rows = await tx.run("put_session", id=session_id, properties=properties, memories=list(stored))
             if draft.idempotency_key is not None:
                 await tx.run("keep_answer", key=draft.idempotency_key, answer=session_id)
-            return session_id, [Change(stored[key], one.fresh) for key, one in log.items()]
+            return session_id, session_from_row(rows[0]), [Change(stored[key], one.fresh) for key, one in log.items()]
 
         async with self._sync.writing() as revision:
-            stored_id, changes = await self._graph.write(work)
+            stored_id, session, changes = await self._graph.write(work)
             await self._sync.index(revision, changes)
         self._wake()
-        session = await self.by_id(stored_id)
+        session = session or await self.by_id(stored_id)
         if session is None:
             raise Conflict(
                 f"The session that was handed in with idempotencyKey {draft.idempotency_key!r} has been deleted. "

@@ -133,6 +133,28 @@ async def test_what_got_past_an_error_is_learnt_without_a_model(cairn: Service) 
     assert {second["memories"][0]["id"], *lesson["linkNodes"]} <= set(second["lessons"][0]["linkNodes"])
 
 
+async def test_what_was_found_before_is_known_among_many_like_it(cairn: Service) -> None:
+    """Thirty lessons of somebody's hand say nearly the same: the second session supports the lesson that the first one
+    taught, and nothing is learnt twice."""
+    first = await ended(cairn, (await submit(cairn, convId="m1", namespace="many"))["id"])
+    (lesson,) = first["lessons"]
+    nearly = [
+        {
+            "keyLesson": lesson["keyLesson"].replace("In one session", "In 2 sessions") + f" Case {number}.",
+            "contextToPrefer": lesson["contextToPrefer"],
+            "linkNodes": [first["memories"][0]["id"]],
+            "namespace": "many",
+        }
+        for number in range(30)
+    ]
+    await cairn.ask(
+        "mutation($input: RememberInput!) { remember(input: $input) { created } }",
+        input={"convId": "m", "lessons": nearly},
+    )
+    second = await ended(cairn, (await submit(cairn, convId="m2", namespace="many"))["id"])
+    assert [one["rbId"] for one in second["lessons"]] == [lesson["rbId"]]
+
+
 async def test_a_lesson_that_came_back_with_the_work_is_not_learnt_again(cairn: Service) -> None:
     """The agent recalls a lesson of the rules and pastes it into its work, which shows the same once more: neither a
     new lesson nor support for the old one."""

@@ -39,7 +39,7 @@ STATEMENTS = {
     "claim_sessions",
     "hold_namespace",
     "put_lessons",
-    "lock_claim",
+    "add_links",
     "finish_session",
 }
 
