@@ -47,6 +47,11 @@ class Measured:
             used[name] = used.get(name, 0) + child.memory_info().rss / 1e6
         return used
 
+    def processor(self) -> float:
+        """Seconds of processor that its processes have used."""
+        service = psutil.Process(self._process.pid)
+        return sum(sum(one.cpu_times()[:2]) for one in (service, *service.children(recursive=True)))
+
 
 @contextlib.contextmanager
 def new_folder() -> Iterator[Path]:

@@ -1,7 +1,7 @@
 """Finished work: how many sessions are learnt from in a minute, how that grows, and what recall costs meanwhile.
 
-`python -m tests.bench sessions [1000 10000]`: the sizes at which growth is measured. The openai distiller speaks to a server on this
-machine that answers after one second.
+`python -m tests.bench sessions [rates] [growth] [1000 10000]`: how fast with each distiller and embedder, and how that grows, at
+which sizes. The openai distiller speaks to a server on this machine that answers after one second.
 """
 
 import asyncio
@@ -9,6 +9,8 @@ import random
 import statistics
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tests.bank.chat import ChatServer, completion, lessons, record_of
@@ -16,6 +18,7 @@ from tests.bench.service import Measured, measured, times
 
 SIZES = (1_000, 10_000)
 COUNTED = 100  # sessions that a rate is taken from
+WARM = 30  # before: a JVM that has just started is slow
 CLIENTS = 8
 SUBMIT = "mutation($input: SessionInput!) { submitSession(input: $input) { id } }"
 RECALL = "query($q: String!) { recall(input: {query: $q, limit: 10}) { memories { score memory { id text } } lessons { score lesson { rbId keyLesson } } context } }"
@@ -81,16 +84,31 @@ async def until_ended(service: Measured, ids: list[str]) -> None:
             await asyncio.sleep(0.05)
 
 
-async def per_minute(service: Measured, chance: random.Random) -> tuple[float, float]:
-    """Sessions a minute that are handed in, and that are handed in and learnt from."""
-    start = time.perf_counter()
+@dataclass(frozen=True)
+class Rate:
+    """Sessions a minute that are handed in, and that are handed in and learnt from; what that cost of all processors."""
+
+    handed_in: float
+    learnt: float
+    processor: float
+
+    def __str__(self) -> str:
+        return (
+            f"handed in {self.handed_in:,.0f}/min, learnt from {self.learnt:,.0f}/min "
+            f"({self.processor:.2f} s of processor a session)"
+        )
+
+
+async def per_minute(service: Measured, chance: random.Random) -> Rate:
+    start, used = time.perf_counter(), service.processor()
     ids = await hand_in(service, COUNTED, chance)
     handed_in = time.perf_counter() - start
     await until_ended(service, ids)
-    return COUNTED / handed_in * 60, COUNTED / (time.perf_counter() - start) * 60
+    learnt = time.perf_counter() - start
+    return Rate(COUNTED / handed_in * 60, COUNTED / learnt * 60, (service.processor() - used) / COUNTED)
 
 
-async def recall_beside(service: Measured, chance: random.Random) -> tuple[float, float, int]:
+async def recall_beside(service: Measured, chance: random.Random) -> str:
     """p50 of recall with nothing else to do, and while sessions wait in the queue and all workers are busy."""
 
     async def ask(number: int) -> None:
@@ -104,7 +122,8 @@ async def recall_beside(service: Measured, chance: random.Random) -> tuple[float
         await ask(0)
         taken.append((time.perf_counter() - start) * 1_000)
     await until_ended(service, waiting)
-    return idle, statistics.median(taken) if taken else float("nan"), len(taken)
+    busy = statistics.median(taken) if taken else float("nan")
+    return f"recall p50 {idle:.1f} ms idle, {busy:.1f} ms under a full queue ({len(taken)} calls)"
 
 
 def one_lesson(body: dict[str, Any]) -> tuple[int, Any]:
@@ -113,36 +132,40 @@ def one_lesson(body: dict[str, Any]) -> tuple[int, Any]:
     return 200, completion(lessons({"title": f"Policy for the {words}", "when_to_use": f"The {words}.", "content": said, "tags": [], "outcome": "SUCCESS", "steps": [1]}))  # fmt: skip
 
 
-async def run(sizes: tuple[int, ...] = SIZES) -> None:
-    chance = random.Random(5)
+async def run(sizes: tuple[int, ...] = SIZES, only: Sequence[str] = ("rates", "growth")) -> None:
+    print(f"\nSessions: {COUNTED} at a time by {CLIENTS} clients, 6 to 10 steps each; {sys.platform}\n")
+    if "rates" in only:
+        await rates(random.Random(5))
+    if "growth" in only:
+        await growth(random.Random(6), sizes)
+
+
+async def rates(chance: random.Random) -> None:
+    """Each distiller with each embedder."""
     chat = ChatServer()
     chat.always, chat.pause = one_lesson, 1.0
     chat.start()
-    print(f"\nSessions: {COUNTED} at a time by {CLIENTS} clients, 6 to 10 steps each; {sys.platform}\n")
     for distiller in ("rules", "openai"):
         for embedder in ("onnx", "wordllama"):
             more = {"CAIRN_DISTILLER": distiller, "CAIRN_DISTILLER_BASE_URL": chat.url}
             async with measured(embedder, more) as service:
-                handed_in, learnt = await per_minute(service, chance)
-                idle, busy, many = await recall_beside(service, chance)
-            print(
-                f"{distiller:7} {embedder:10} handed in {handed_in:6,.0f}/min, learnt from {learnt:6,.0f}/min; "
-                f"recall p50 {idle:.1f} ms idle, {busy:.1f} ms under a full queue ({many} calls)",
-                flush=True,
-            )
+                await until_ended(service, await hand_in(service, WARM, chance))
+                rate = await per_minute(service, chance)
+                print(f"{distiller:7} {embedder:10} {rate}; {await recall_beside(service, chance)}", flush=True)
     chat.stop()
+
+
+async def growth(chance: random.Random, sizes: tuple[int, ...]) -> None:
     async with measured("wordllama") as service:
         there = 0
         for size in sizes:
             await until_ended(service, await hand_in(service, max(0, size - COUNTED - there), chance))
-            handed_in, learnt = await per_minute(service, chance)
-            idle, busy, many = await recall_beside(service, chance)
+            rate = await per_minute(service, chance)
+            recall = await recall_beside(service, chance)
             there = size + 2 * COUNTED
-            found = await service.ask("{ integrity { nodes edges lessons ok } }")
+            found = (await service.ask("{ integrity { nodes edges lessons ok } }"))["integrity"]
             print(
-                f"{size:7,} sessions, {found['integrity']['nodes']:,} memories, {found['integrity']['lessons']:,} lessons: "
-                f"handed in {handed_in:,.0f}/min, learnt from {learnt:,.0f}/min; "
-                f"recall p50 {idle:.1f} ms idle, {busy:.1f} ms under a full queue ({many} calls)",
+                f"{size:7,} sessions, {found['nodes']:,} memories, {found['lessons']:,} lessons: {rate}; {recall}",
                 flush=True,
             )
 
