@@ -1,7 +1,7 @@
 """Finished work: how many sessions are learnt from in a minute, how that grows, and what recall costs meanwhile.
 
-`python -m tests.bench sessions [rates] [growth] [1000 10000]`: how fast with each distiller and embedder, and how that grows, at
-which sizes. The openai distiller speaks to a server on this machine that answers after one second.
+`python -m tests.bench sessions [rates] [rules|openai] [onnx|wordllama] [growth] [1000 10000]`: how fast with each distiller and
+embedder, and how that grows, at which sizes. The openai distiller speaks to a server on this machine that answers after one second.
 """
 
 import asyncio
@@ -132,26 +132,32 @@ def one_lesson(body: dict[str, Any]) -> tuple[int, Any]:
     return 200, completion(lessons({"title": f"Policy for the {words}", "when_to_use": f"The {words}.", "content": said, "tags": [], "outcome": "SUCCESS", "steps": [1]}))  # fmt: skip
 
 
-async def run(sizes: tuple[int, ...] = SIZES, only: Sequence[str] = ("rates", "growth")) -> None:
+async def run(sizes: tuple[int, ...] = SIZES, only: Sequence[str] = ()) -> None:
     print(f"\nSessions: {COUNTED} at a time by {CLIENTS} clients, 6 to 10 steps each; {sys.platform}\n")
-    if "rates" in only:
-        await rates(random.Random(5))
-    if "growth" in only:
+    parts = wanted(only, "rates", "growth")
+    if "rates" in parts:
+        await rates(random.Random(5), wanted(only, "rules", "openai"), wanted(only, "onnx", "wordllama"))
+    if "growth" in parts:
         await growth(random.Random(6), sizes)
 
 
-async def rates(chance: random.Random) -> None:
+def wanted(only: Sequence[str], *names: str) -> list[str]:
+    """Those of the names that were asked for, or all of them."""
+    return [name for name in names if name in only] or list(names)
+
+
+async def rates(chance: random.Random, distillers: Sequence[str], embedders: Sequence[str]) -> None:
     """Each distiller with each embedder."""
     chat = ChatServer()
     chat.always, chat.pause = one_lesson, 1.0
     chat.start()
-    for distiller in ("rules", "openai"):
-        for embedder in ("onnx", "wordllama"):
+    for distiller in distillers:
+        for embedder in embedders:
             more = {"CAIRN_DISTILLER": distiller, "CAIRN_DISTILLER_BASE_URL": chat.url}
             async with measured(embedder, more) as service:
                 await until_ended(service, await hand_in(service, WARM, chance))
-                rate = await per_minute(service, chance)
-                print(f"{distiller:7} {embedder:10} {rate}; {await recall_beside(service, chance)}", flush=True)
+                print(f"{distiller:7} {embedder:10} {await per_minute(service, chance)}", flush=True)
+                print(f"{'':18} {await recall_beside(service, chance)}", flush=True)
     chat.stop()
 
 
@@ -160,14 +166,11 @@ async def growth(chance: random.Random, sizes: tuple[int, ...]) -> None:
         there = 0
         for size in sizes:
             await until_ended(service, await hand_in(service, max(0, size - COUNTED - there), chance))
-            rate = await per_minute(service, chance)
-            recall = await recall_beside(service, chance)
+            print(f"{size:7,} sessions: {await per_minute(service, chance)}", flush=True)
+            print(f"{'':18} {await recall_beside(service, chance)}", flush=True)
             there = size + 2 * COUNTED
-            found = (await service.ask("{ integrity { nodes edges lessons ok } }"))["integrity"]
-            print(
-                f"{size:7,} sessions, {found['nodes']:,} memories, {found['lessons']:,} lessons: {rate}; {recall}",
-                flush=True,
-            )
+            found = (await service.ask("{ integrity { nodes lessons } }"))["integrity"]
+            print(f"{'':18} {found['nodes']:,} memories, {found['lessons']:,} lessons", flush=True)
 
 
 def shown(what: str, done: int, of: int) -> None:
