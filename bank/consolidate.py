@@ -4,11 +4,10 @@ The parts stay as they are, with their own sources, signals and links, but RETIR
 a merge is undone by turning the states round. The text is that of the part with the best confidence, never a new one.
 """
 
-import asyncio
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 from bank.learn import Learning
@@ -28,7 +27,7 @@ from graph.paging import decode_cursor, encode_cursor
 from graph.session import Graph, Row, Transaction
 
 MOST_PARTS = 20
-MERGED_AT_ONCE = 8  # they share no lesson, and their rows go to the index together
+MERGED_AT_ONCE = 32  # in one transaction: what takes the time is the statements, not what they do
 
 
 class Merge(Value):
@@ -56,14 +55,17 @@ class Consolidation:
         while True:
             page = await self._neighbours.page(last, namespace, SAME_MEANING)
             groups = await self._groups(page.pairs, taken)
-            for place, group in enumerate(groups[skip:], skip):
+            place = skip
+            while place < len(groups):
                 if len(nodes) == first or (not dry_run and time.monotonic() > until):
                     # What was merged is no longer met; what was only proposed is.
                     cursor = encode_cursor(last, place if dry_run else 0)
                     return Page[Merge](nodes=tuple(nodes), has_next_page=True, end_cursor=cursor)
-                merged = None if dry_run else await self.merge(group)
-                if dry_run or merged is not None:
-                    nodes.append(Merge(parts=tuple(group), keeps=best_of(group), merged=merged))
+                some = groups[place : place + min(first - len(nodes), MERGED_AT_ONCE)]
+                place += len(some)
+                for group, merged in zip(some, [None] * len(some) if dry_run else await self.merge(some), strict=True):
+                    if dry_run or merged is not None:
+                        nodes.append(Merge(parts=tuple(group), keeps=best_of(group), merged=merged))
             if page.last is None:
                 return Page[Merge](nodes=tuple(nodes), has_next_page=False, end_cursor=None)
             last, skip = page.last, 0
@@ -76,67 +78,84 @@ class Consolidation:
         groups = await self._groups(page.pairs, set())
         merged: list[Lesson | None] = []
         for start in range(0, len(groups), MERGED_AT_ONCE):
-            some = groups[start : start + MERGED_AT_ONCE]
-            merged += await asyncio.gather(*(self.merge(group) for group in some))
-        return page.examined, sum(one is not None for one in merged), page.last
+            merged += await self.merge(groups[start : start + MERGED_AT_ONCE])
+        return len(page.ids), sum(one is not None for one in merged), page.last
 
     async def _groups(self, pairs: Sequence[Near], taken: set[int]) -> list[list[Lesson]]:
         same = [near for near, is_same in await compared(pairs, _may_become_one) if is_same]
-        known = await self._upkeep.verdicts(same)
+        found: dict[int, list[int]] = {}
+        for near in same:
+            found.setdefault(near.one.rb_id, []).append(near.other.rb_id)
+        # Whoever joins a group must go with all of it, also with those that are met on another page.
+        met = {pair for leader, others in found.items() for pair in combinations(sorted([leader, *others]), 2)}
+        known = await self._upkeep.verdicts(met)
         apart = {pair for pair, verdict in known.items() if verdict.kept_apart or verdict.conflicts}
         return groups_of(same, apart, taken)
 
-    # ------------------------------------------------------------ one merge
+    # ------------------------------------------------------------ merging
 
-    async def merge(self, parts: Sequence[Lesson]) -> Lesson | None:
-        """One transaction. None: a part has changed meanwhile, or the whole would hold more than a lesson can."""
-        draft = _draft(parts)
-        if len(draft.link_nodes) > LINKS or len(draft.tags) > TAGS:
-            return None
-        self._sync.expect([draft.key_lesson, draft.context_to_prefer])
-
-        async def work(tx: Transaction) -> list[Change]:
-            assert draft.rb_id is not None
-            now = datetime.now(UTC)
-            ids = sorted(part.rb_id for part in parts)
-            await tx.run("lock_known_memories", ids=sorted(draft.link_nodes))
-            linked = await tx.run("links_of_lessons", ids=ids)
-            ends = {link[end] for row in linked for link in row["links"] for end in ("source", "target")}
-            rows = await tx.run("lock_known_lessons", ids=sorted(ends.union(ids)))
-            locked = {row["rb_id"]: row for row in rows}
-            if any(
-                part.rb_id not in locked or locked[part.rb_id]["properties"]["revision"] != part.revision
-                for part in parts
-            ):
-                return []
-            new = await lock_lessons(tx, [draft.rb_id])
-            lessons, _, _ = await put_lessons(tx, [draft], new, now, revision, self._learning)
-            kept = {"merged_from": ids, **_kept(parts)}
-            await tx.run("put_lessons", rows=[{"rb_id": draft.rb_id, "changes": kept}])
-            await tx.run("share_signals", merged=draft.rb_id, parts=ids)
-            properties = {**lessons[draft.rb_id].model_dump(), **kept}
-            learnt = await relearn(tx, {draft.rb_id: {"properties": properties}}, now, self._learning)
-            links = _moved(await tx.run("links_of_lessons", ids=ids), set(ids), draft.rb_id)
-            if links:
-                await put_links(tx, links, now)
-            changes = [Change(learnt[draft.rb_id], fresh=True)]
-            before = [
-                {"rb_id": rb_id, "merged": draft.rb_id, "updated_at": locked[rb_id]["properties"]["updated_at"]}
-                for rb_id in ids
-            ]
-            wanted = {"status": LessonStatus.RETIRED.value, "merged_into": draft.rb_id}
-            retired = await revise_all(tx, [locked[rb_id] for rb_id in ids], wanted, now, revision)
-            changes += [Change(part) for part in retired]
-            await tx.run("note_merge", parts=before, now=now)
-            return changes
-
+    async def merge(self, groups: Sequence[Sequence[Lesson]]) -> list[Lesson | None]:
+        """Several merges, which share no lesson, in one transaction. None where a part has changed meanwhile, or where
+        the whole would hold more than a lesson can."""
+        parts = {mint(): group for group in groups}
+        drafts = {rb_id: _draft(rb_id, group) for rb_id, group in parts.items()}
+        parts = {rb_id: group for rb_id, group in parts.items() if _fits(drafts[rb_id])}
+        self._sync.expect([text for one in parts for text in (drafts[one].key_lesson, drafts[one].context_to_prefer)])
         async with self._sync.writing() as revision:
             try:
-                changes = await self._graph.write(work)
-            except LimitExceeded:  # more links than one lesson may have
-                return None
+                changes = await self._graph.write(lambda tx: self._merged(tx, drafts, parts, revision))
+            except LimitExceeded:  # more links than one lesson may have; alone, the others are well
+                if len(groups) == 1:
+                    return [None]
+                return [merged for group in groups for merged in await self.merge([group])]
             await self._sync.index(revision, changes)
-        return changes[0].record if changes else None  # type: ignore[return-value]
+        made = {change.record.rb_id: change.record for change in changes if isinstance(change.record, Lesson)}
+        return [made.get(rb_id) for rb_id in drafts]
+
+    async def _merged(
+        self, tx: Transaction, drafts: dict[int, LessonDraft], parts: dict[int, Sequence[Lesson]], revision: int
+    ) -> list[Change]:
+        """`parts`: of each merged lesson, by its id. What is changed: these, and their parts."""
+        now = datetime.now(UTC)
+        ids = sorted(part.rb_id for group in parts.values() for part in group)
+        await tx.run("lock_known_memories", ids=sorted({node for one in parts for node in drafts[one].link_nodes}))
+        linked = await tx.run("links_of_lessons", ids=ids)
+        ends = {link[end] for row in linked for link in row["links"] for end in ("source", "target")}
+        rows = await tx.run("lock_known_lessons", ids=sorted(ends.union(ids)))
+        locked = {row["rb_id"]: row for row in rows}
+        parts = {
+            rb_id: group
+            for rb_id, group in parts.items()
+            if all(
+                part.rb_id in locked and locked[part.rb_id]["properties"]["revision"] == part.revision for part in group
+            )
+        }
+        if not parts:
+            return []
+        into = {part.rb_id: rb_id for rb_id, group in parts.items() for part in group}
+        named = {rb_id: sorted(part.rb_id for part in group) for rb_id, group in parts.items()}
+        of = [{"merged": rb_id, "parts": own} for rb_id, own in named.items()]
+        new = await lock_lessons(tx, parts)
+        lessons, _, _ = await put_lessons(tx, [drafts[rb_id] for rb_id in parts], new, now, revision, self._learning)
+        kept = {rb_id: {"merged_from": named[rb_id], **_kept(group)} for rb_id, group in parts.items()}
+        await tx.run("put_lessons", rows=[{"rb_id": rb_id, "changes": own} for rb_id, own in kept.items()])
+        await tx.run("share_signals", rows=of)
+        written = {rb_id: {"properties": {**lessons[rb_id].model_dump(), **kept[rb_id]}} for rb_id in parts}
+        learnt = await relearn(tx, written, now, self._learning)
+        links = _moved(await tx.run("links_of_lessons", ids=sorted(into)), into)
+        if links:
+            await put_links(tx, links, now)
+        before = [
+            {"rb_id": rb_id, "merged": merged, "updated_at": locked[rb_id]["properties"]["updated_at"]}
+            for rb_id, merged in into.items()
+        ]
+        wanted = {
+            rb_id: {"status": LessonStatus.RETIRED.value, "merged_into": merged} for rb_id, merged in into.items()
+        }
+        retired = await revise_all(tx, [locked[rb_id] for rb_id in sorted(into)], wanted, now, revision)
+        await tx.run("note_merge", parts=before, now=now)
+        await tx.run("share_verdicts", rows=of)
+        return [*(Change(learnt[rb_id], fresh=True) for rb_id in parts), *(Change(part) for part in retired)]
 
     async def undo(self, rb_id: int) -> list[Lesson]:
         """The parts are as they were before, the merged lesson is RETIRED, and they are not merged again."""
@@ -152,9 +171,9 @@ class Consolidation:
                 if row["properties"]["status"] == LessonStatus.RETIRED:
                     wanted["status"] = LessonStatus.ACTIVE.value
                 part, _ = await revise(tx, row, wanted, now, revision)
-                changes.append(Change(part))
-            again = [{"rb_id": key, "changes": {"updated_at": _moment(value)}} for key, value in before.items()]
-            await tx.run("put_lessons", rows=again)
+                again = {"updated_at": _moment(before[part.rb_id])}
+                await tx.run("put_lessons", rows=[{"rb_id": part.rb_id, "changes": again}])
+                changes.append(Change(part.model_copy(update=again)))
             pairs = [list(pair) for pair in combinations(sorted(before), 2)]
             await tx.run("undo_merge", merged=rb_id, pairs=pairs, now=now)
             wanted = {"status": LessonStatus.RETIRED.value, "merged_from": []}
@@ -215,11 +234,15 @@ def best_of(parts: Sequence[Lesson]) -> Lesson:
     return max(parts, key=lambda one: (one.confidence, one.usage_count, -one.rb_id))
 
 
-def _draft(parts: Sequence[Lesson]) -> LessonDraft:
+def _fits(draft: LessonDraft) -> bool:
+    return len(draft.link_nodes) <= LINKS and len(draft.tags) <= TAGS
+
+
+def _draft(rb_id: int, parts: Sequence[Lesson]) -> LessonDraft:
     best = best_of(parts)
     ordered = [best, *(part for part in parts if part is not best)]
     return LessonDraft(
-        rb_id=mint(),
+        rb_id=rb_id,
         title=best.title,
         key_lesson=best.key_lesson,
         context_to_prefer=best.context_to_prefer,
@@ -245,19 +268,23 @@ def _kept(parts: Sequence[Lesson]) -> dict[str, Any]:
     }
 
 
-def _moved(rows: Sequence[Row], parts: set[int], merged: int) -> list[Row]:
-    """The links of the parts to others, as links of the merged lesson; of several of a kind the strongest."""
+def _moved(rows: Sequence[Row], into: Mapping[int, int]) -> list[Row]:
+    """The links of parts to others as links of what they become, and where the other end is a part too, also between
+    the two that they become; of several of a kind the strongest."""
     found: dict[tuple[int, int, str], Row] = {}
     for link in sorted((link for row in rows for link in row["links"]), key=lambda link: link["strength"]):
-        source, target = (merged if link[end] in parts else link[end] for end in ("source", "target"))
-        if source != target:
-            found[source, target, link["type"]] = {
-                "source": source,
-                "target": target,
-                "type": link["type"],
-                "strength": link["strength"],
-                "evidence": link["evidence"],
-            }
+        sources, targets = (dict.fromkeys([link[end], into.get(link[end], link[end])]) for end in ("source", "target"))
+        if sources.keys() & targets.keys():  # within one merge
+            continue
+        for source, target in product(sources, targets):
+            if (source, target) != (link["source"], link["target"]):
+                found[source, target, link["type"]] = {
+                    "source": source,
+                    "target": target,
+                    "type": link["type"],
+                    "strength": link["strength"],
+                    "evidence": link["evidence"],
+                }
     return list(found.values())
 
 

@@ -179,10 +179,10 @@ async def add_sources(
 
 
 async def revise_all(
-    tx: Transaction, rows: Sequence[Row], wanted: dict[str, Any], now: datetime, revision: int
+    tx: Transaction, rows: Sequence[Row], wanted: Mapping[int, dict[str, Any]], now: datetime, revision: int
 ) -> list[Lesson]:
-    """Changes many lessons that are locked in the same way, not their links. Returns those that are other now."""
-    changes = {row["rb_id"]: _revised(row["properties"], wanted, now, revision) for row in rows}
+    """Changes many lessons that are locked, not their links. Returns those that are other now."""
+    changes = {row["rb_id"]: _revised(row["properties"], wanted[row["rb_id"]], now, revision) for row in rows}
     await tx.run("put_lessons", rows=[{"rb_id": rb_id, "changes": own} for rb_id, own in changes.items() if own])
     return [Lesson.from_row({**row["properties"], **own}) for row in rows if (own := changes[row["rb_id"]])]
 

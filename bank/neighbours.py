@@ -34,9 +34,9 @@ class Near:
 
 @dataclass(frozen=True)
 class NearPage:
-    """`last`: the largest id that was looked at; None: there are no more lessons."""
+    """`ids`: the lessons that were looked at; `last`: where to go on; None: there are no more lessons."""
 
-    examined: int
+    ids: tuple[int, ...]
     pairs: tuple[Near, ...]
     last: int | None
 
@@ -57,7 +57,7 @@ class Neighbours:
         if sources:
             near |= {pair: near.get(pair, 0.0) for pair in await self._same_sources(lessons, only_later=True)}
         pairs = await self._confirmed(lessons, near)
-        return NearPage(len(lessons), pairs, found[-1].rb_id if len(rows) == PAGE else None)
+        return NearPage(tuple(lessons), pairs, found[-1].rb_id if len(rows) == PAGE else None)
 
     async def of(self, lesson: Lesson, least: float) -> tuple[Near, ...]:
         """The pairs of one lesson, whatever the ids of the others."""

@@ -95,7 +95,8 @@ class Prune:
                 and row["properties"]["confidence"] < below  # as it is now, under the lock
                 and not row["properties"].get("reinstated")
             ]
-            return await revise_all(tx, due, {"status": LessonStatus.RETIRED.value}, datetime.now(UTC), revision)
+            wanted = {row["rb_id"]: {"status": LessonStatus.RETIRED.value} for row in due}
+            return await revise_all(tx, due, wanted, datetime.now(UTC), revision)
 
         async with self._sync.writing() as revision:
             retired = await self._graph.write(work)

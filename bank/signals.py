@@ -84,6 +84,7 @@ class Signals:
             fits = dict(zip(receipt["offered"], receipt["fits"], strict=True))
             told = {rb_id: locked[rb_id] for rb_id in wanted}
             lessons = await append(tx, told, kind, said, now, self.learning, fits)
+            await _pass_on(tx, told, now, self.learning)
             return [lessons[rb_id] for rb_id in wanted]
 
         return await self._graph.write(work)
@@ -161,6 +162,20 @@ async def append(
     ]
     await tx.run("append_signals", rows=rows)
     return await relearn(tx, locked, now, learning)
+
+
+async def _pass_on(tx: Transaction, told: Mapping[int, Row], now: datetime, learning: Learning) -> None:
+    """What is said of a lesson after it became part of another, by somebody who was given it before, counts there too."""
+    parts: dict[int, list[int]] = {}
+    for rb_id, row in told.items():
+        if row["properties"].get("merged_into") is not None:
+            parts.setdefault(row["properties"]["merged_into"], []).append(rb_id)
+    if not parts:
+        return
+    merged = {row["rb_id"]: row for row in await tx.run("lock_known_lessons", ids=sorted(parts))}
+    await tx.run("share_signals", rows=[{"merged": rb_id, "parts": parts[rb_id]} for rb_id in merged])
+    await relearn(tx, merged, now, learning)
+    await _pass_on(tx, merged, now, learning)
 
 
 async def _receipt(tx: Transaction, recall_id: str | None) -> Row:

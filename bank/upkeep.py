@@ -58,7 +58,7 @@ class Upkeep:
     async def conflicts(self, namespace: str | None, first: int, after: str | None) -> Page[Contradiction]:
         async def judge(pairs: Sequence[Near]) -> list[Contradiction]:
             clashes = [(near, clash) for near, clash in await compared(pairs, clash_near) if clash is not None]
-            known = await self.verdicts(near for near, _ in clashes)
+            known = await self.verdicts(near.ids for near, _ in clashes)
             return [
                 Contradiction(one=near.one, other=near.other, clash=clash, linked=known[near.ids].conflicts)
                 for near, clash in clashes
@@ -82,7 +82,7 @@ class Upkeep:
     async def _suggested(self, pairs: Sequence[Near]) -> list[Suggestion]:
         """What suggests itself; not where there is a link already, nor what was rejected before."""
         found = [(near, one) for near, one in await compared(pairs, suggested_near) if one is not None]
-        known = await self.verdicts(near for near, _ in found)
+        known = await self.verdicts(near.ids for near, _ in found)
         return [one for near, one in found if not known[near.ids].linked and one.type not in known[near.ids].rejected]
 
     async def reject(self, source: int, target: int, type: LinkType) -> None:
@@ -101,10 +101,13 @@ class Upkeep:
         """One step of the sweep: how many lessons were looked at, how much was found, and where it goes on."""
         page = await self._neighbours.page(after, None, RELATED_MEANING, sources=True)
         found = await self._suggested(page.pairs)
+        now = datetime.now(UTC)
         for place in range(0, len(found), KEPT_AT_ONCE):
             some = [one.model_dump() for one in found[place : place + KEPT_AT_ONCE]]
-            await self._graph.run("keep_suggestions", rows=some, now=datetime.now(UTC))
-        return page.examined, len(found), page.last
+            await self._graph.run("keep_suggestions", rows=some, now=now)
+        # A pair is met where its smaller id is: what was kept of these lessons before and is not found now is over.
+        await self._graph.run("forget_suggestions", ids=list(page.ids), found_before=now)
+        return len(page.ids), len(found), page.last
 
     async def kept_suggestions(self, first: int, after: str | None) -> Page[Suggestion]:
         """What the sweep has found and nobody has settled, strongest first."""
@@ -121,9 +124,9 @@ class Upkeep:
 
     # ------------------------------------------------------------ what both need
 
-    async def verdicts(self, pairs: Iterable[Near]) -> dict[tuple[int, int], Verdict]:
-        """What is known of each pair; nothing of one that has been deleted meanwhile."""
-        wanted = [near.ids for near in pairs]
+    async def verdicts(self, pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Verdict]:
+        """What is known of each pair of ids; nothing of one that has been deleted meanwhile."""
+        wanted = list(pairs)
         rows = await self._graph.read("verdicts_of_pairs", pairs=[list(ids) for ids in wanted]) if wanted else []
         return dict.fromkeys(wanted, Verdict()) | {
             (row["one"], row["other"]): Verdict(

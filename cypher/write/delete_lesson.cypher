@@ -18,6 +18,11 @@ CALL (l) {
   WITH s WHERE NOT EXISTS { (s)-[:ABOUT]->(:Lesson) }
   DELETE s
 }
+CALL (l) { // what became part of it stays, and names it no longer
+  MATCH (part:Lesson)-[:MERGED_INTO]->(l)
+  WHERE part.merged_into = l.rb_id
+  SET part.merged_into = null
+}
 MERGE (removal:Removal {tenant: $tenant, collection: 'reasoningbank', key: toString($rb_id)})
 DETACH DELETE l
 RETURN pointers

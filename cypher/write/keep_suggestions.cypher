@@ -9,4 +9,4 @@ CALL (row) { // a subquery, so that the two look-ups are not multiplied
 }
 MERGE (a)-[s:SUGGESTED {type: row.type}]-(b)
 ON CREATE SET s.tenant = $tenant, s.state = 'OPEN', s.created_time = $now
-SET s.strength = row.strength, s.evidence = row.evidence
+SET s.strength = row.strength, s.evidence = row.evidence, s.found_time = $now

@@ -1,9 +1,10 @@
-// What was said of the parts of a merged lesson counts for it too. All of them are locked.
-// params: $tenant, $merged, $parts
+// What was said of the parts of merged lessons counts for these too. All of them are locked.
+// params: $tenant, $rows [{merged, parts}]
 // returns: nothing
-MATCH (l:Lesson {tenant: $tenant, rb_id: $merged})
-CALL (l) {
-  UNWIND $parts AS part
+UNWIND $rows AS row
+MATCH (l:Lesson {tenant: $tenant, rb_id: row.merged})
+CALL (l, row) {
+  UNWIND row.parts AS part
   MATCH (s:Signal)-[:ABOUT]->(:Lesson {tenant: $tenant, rb_id: part})
   MERGE (s)-[:ABOUT]->(l)
 }

@@ -13,7 +13,7 @@ from tests.service import Refused, Service, serving
 CONSOLIDATE = """mutation($dryRun: Boolean! = true, $namespace: String, $first: Int! = 20, $after: String) {
   consolidate(dryRun: $dryRun, namespace: $namespace, first: $first, after: $after) {
     nodes { parts { rbId } keeps { rbId } merged { rbId } } pageInfo { hasNextPage endCursor } } }"""
-UNDO = "mutation($rbId: ID!) { undoConsolidation(rbId: $rbId) { rbId status } }"
+UNDO = "mutation($rbId: ID!) { undoConsolidation(rbId: $rbId) { rbId status updatedAt } }"
 LESSON = """query($rbId: ID!) { lesson(rbId: $rbId) {
   rbId title keyLesson contextToPrefer tags linkNodes sources { id } outcome namespace scope status confidence usageCount
   createdAt updatedAt lastUsedAt mergedInto mergedFrom signals(first: 50) { nodes { kind comment } }
@@ -99,6 +99,7 @@ async def test_a_merge_keeps_every_source_signal_and_link_and_can_be_undone(cair
 
     parts = (await cairn.ask(UNDO, rbId=merged["rbId"]))["undoConsolidation"]
     assert [(part["rbId"], part["status"]) for part in parts] == [("1", "ACTIVE"), ("2", "ACTIVE"), ("3", "ACTIVE")]
+    assert [part["updatedAt"] for part in parts] == [before[rb_id]["updatedAt"] for rb_id in "123"]
     for rb_id in "123":
         part = await one(cairn, rb_id)
         part["links"] = [link for link in part["links"] if merged["rbId"] not in str(link)]
@@ -192,6 +193,83 @@ async def test_two_calls_at_once_merge_once(cairn: Service) -> None:
     assert sum(len(call) for call in calls) == 1
     active = '{ lessons(filter: {namespace: "n6", status: ACTIVE}) { nodes { mergedFrom } } }'
     assert (await cairn.ask(active))["lessons"]["nodes"] == [{"mergedFrom": ["50", "51", "52", "53"]}]
+
+
+async def test_no_two_parts_of_a_merge_are_in_conflict(cairn: Service) -> None:
+    """Also where the one that they both resemble stands on another page than they do."""
+    fillers = [
+        lesson(1001 + n, f"Call number {n} twice.", f"Number {n} is busy.", namespace="n8/x") for n in range(130)
+    ]
+    await cairn.remember(lessons=[_ladder(rb_id, "A ladder leans.", "n8") for rb_id in (1000, 2000, 2001)] + fillers)
+    await cairn.ask(CONNECT, source="2001", target="2000", type="CONFLICTS", strength=0.5)
+    (done,) = await merges(cairn, namespace="n8", dryRun=False)
+    assert ids(done["parts"]) == ["1000", "2000"]
+    assert await merges(cairn, namespace="n8") == []
+
+
+async def test_what_is_to_stay_apart_does_not_come_together_by_another_merge(cairn: Service) -> None:
+    """Whoever takes a merge back means it, whatever the parts become later."""
+    await cairn.remember(lessons=[_ladder(rb_id, "A ladder wobbles.", "n9") for rb_id in (71, 72)])
+    (done,) = await merges(cairn, namespace="n9", dryRun=False)
+    await cairn.ask(UNDO, rbId=done["merged"]["rbId"])
+    await cairn.remember(lessons=[_ladder(73, "A ladder wobbles.", "n9")])
+    (other,) = await merges(cairn, namespace="n9", dryRun=False)
+    assert ids(other["parts"]) == ["71", "73"]
+    assert await merges(cairn, namespace="n9", dryRun=False) == []
+
+
+async def test_links_between_the_parts_of_two_merges(cairn: Service) -> None:
+    """They are made at once; what joined their parts joins them, and is there when one of them is undone."""
+    await cairn.remember(
+        lessons=[
+            *(_ladder(rb_id, "A ladder is long.", "n12") for rb_id in (81, 82)),
+            *(lesson(rb_id, "Ask for help.", "Something is heavy.", namespace="n12") for rb_id in (83, 84)),
+        ]
+    )
+    await cairn.ask(CONNECT, source="81", target="83", type="REQUIRES", strength=0.4)
+    done = await merges(cairn, namespace="n12", dryRun=False)
+    assert [ids(merge["parts"]) for merge in done] == [["81", "82"], ["83", "84"]]
+    first, second = (merge["merged"]["rbId"] for merge in done)
+
+    async def linked(rb_id: str) -> set[tuple[str, str]]:
+        return {(link["source"]["rbId"], link["target"]["rbId"]) for link in (await one(cairn, rb_id))["links"]}
+
+    assert (first, second) in await linked(first) and (first, second) in await linked(second)
+    await cairn.ask(UNDO, rbId=second)
+    assert (first, "83") in await linked("83")
+
+
+async def test_a_rejected_link_stays_rejected_for_what_a_lesson_became(cairn: Service) -> None:
+    """The merged lesson has another id; what was said of its parts holds for it."""
+    await cairn.remember(
+        memories=[{"event": {"id": "B0", "text": "The ladder fell."}}],
+        lessons=[
+            lesson(74, "Nobody held it.", "It is in a hurry.", outcome="FAILURE", linkNodes=["B0"], namespace="n10"),
+            *({**_ladder(rb_id, "A ladder is tall.", "n10"), "linkNodes": ["B0"]} for rb_id in (75, 76)),
+        ],
+    )
+    suggest = "query($rbId: ID!) { suggestLessonLinks(rbId: $rbId) { nodes { type source { rbId } } } }"
+    found = (await cairn.ask(suggest, rbId="76"))["suggestLessonLinks"]["nodes"]
+    assert {"type": "CAUSES", "source": {"rbId": "74"}} in found
+    await cairn.ask('mutation { rejectLessonLink(source: "74", target: "76", type: CAUSES) }')
+    (done,) = await merges(cairn, namespace="n10", dryRun=False)
+    assert (await cairn.ask(suggest, rbId=done["merged"]["rbId"]))["suggestLessonLinks"]["nodes"] == []
+
+
+async def test_what_is_said_of_a_part_later_counts_for_what_it_became(cairn: Service) -> None:
+    """An agent that was given the part before the merge tells afterwards how it went."""
+    await cairn.remember(lessons=[_ladder(rb_id, "A ladder is wet.", "n11") for rb_id in (77, 78)])
+    (inner,) = await merges(cairn, namespace="n11", dryRun=False)
+    await cairn.remember(lessons=[_ladder(79, "A ladder is wet.", "n11")])
+    (outer,) = await merges(cairn, namespace="n11", dryRun=False)
+    await cairn.ask('mutation { giveFeedback(rbId: "77", helpful: true, comment: "held") { rbId } }')
+    for rb_id in ("77", inner["merged"]["rbId"], outer["merged"]["rbId"]):
+        assert (await one(cairn, rb_id))["signals"]["nodes"] == [{"kind": "HELPFUL", "comment": "held"}]
+        assert (await one(cairn, rb_id))["usageCount"] == 1
+    assert (await one(cairn, "79"))["signals"]["nodes"] == []
+    await cairn.ask(f'mutation {{ deleteLesson(rbId: "{outer["merged"]["rbId"]}") {{ deleted }} }}')
+    assert (await one(cairn, "79"))["mergedInto"] is None  # what it named is gone
+    assert (await cairn.settled())["ok"]
 
 
 # ---------------------------------------------------------------- sweeps

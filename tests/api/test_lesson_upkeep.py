@@ -140,6 +140,17 @@ async def test_a_rejected_suggestion_does_not_come_back_and_an_accepted_one_is_a
     assert (await swept(cairn, "SUGGEST"))["found"] == 2
 
 
+async def test_a_sweep_forgets_what_no_longer_suggests_itself(cairn: Service) -> None:
+    """A lesson that says something else now: what was suggested of it before is not offered any more."""
+    change = "mutation($text: String!) { updateLesson(rbId: 4, patch: {keyLesson: $text}) { rbId } }"
+    await cairn.ask(change, text="Grease the bearings.")
+    await cairn.ask("mutation { startSweep(kind: SUGGEST) { state } }")
+    await swept(cairn, "SUGGEST")
+    kept = (await cairn.ask(KEPT))["linkSuggestions"]["nodes"]
+    assert {(one["source"]["rbId"], one["target"]["rbId"]) for one in kept} == {("11", "12")}
+    await cairn.ask(change, text="Set the pump pressure to 6 bar.")
+
+
 @pytest.mark.parametrize(
     ("given", "code", "fields"),
     [
