@@ -167,6 +167,7 @@ def _note(words: dict[str, str], word: str) -> None:
         words.setdefault(found, word)
 
 
+@lru_cache(maxsize=100_000)
 def _stemmed(word: str) -> str | None:
     if word in _KEPT:
         return stem(word) or word
@@ -242,6 +243,11 @@ def _anchor(tokens: list[re.Match[str]], place: int) -> str:
         if not word[0].isdigit() and (found := _stemmed(word)) is not None:
             return found
     return ""
+
+
+def has_counterpart(stem: str) -> bool:
+    """Whether it may be `opposite` to another word, or the `same`, as the one that is in the table or has the prefix."""
+    return stem in _PLACES or stem.startswith(_PREFIXES)
 
 
 def opposite(one: str, other: str) -> bool:

@@ -12,8 +12,8 @@ from typing import Any
 
 from bank.learn import Learning
 from bank.lesson_links import put_links
-from bank.lessons import lock_lessons, put_lessons, revise, revise_all
-from bank.model import Lesson, LessonDraft, LessonStatus, Outcome, Scope
+from bank.lessons import Lessons, lock_lessons, put_lessons, revise, revise_all
+from bank.model import Gist, Lesson, LessonDraft, LessonStatus, Outcome, Scope
 from bank.neighbours import Near, Neighbours
 from bank.relations import SAME_MEANING, say_the_same
 from bank.signals import relearn
@@ -45,6 +45,7 @@ class Consolidation:
         self._neighbours = neighbours
         self._upkeep = upkeep
         self._learning = learning
+        self._lessons = Lessons(graph)
 
     async def consolidate(self, dry_run: bool, namespace: str | None, first: int, after: str | None) -> Page[Merge]:
         """Proposes merges, or makes them, until there are enough or the time is over; the cursor says how to go on."""
@@ -82,6 +83,7 @@ class Consolidation:
         return len(page.ids), sum(one is not None for one in merged), page.last
 
     async def _groups(self, pairs: Sequence[Near], taken: set[int]) -> list[list[Lesson]]:
+        """The groups among these pairs, whole, without those in which a lesson has changed meanwhile."""
         same = [near for near, is_same in await compared(pairs, _may_become_one) if is_same]
         found: dict[int, list[int]] = {}
         for near in same:
@@ -90,7 +92,13 @@ class Consolidation:
         met = {pair for leader, others in found.items() for pair in combinations(sorted([leader, *others]), 2)}
         known = await self._upkeep.verdicts(met)
         apart = {pair for pair, verdict in known.items() if verdict.kept_apart or verdict.conflicts}
-        return groups_of(same, apart, taken)
+        groups = groups_of(same, apart, taken)
+        whole = await self._lessons.by_id(one.rb_id for group in groups for one in group)
+        return [
+            [whole[one.rb_id] for one in group]
+            for group in groups
+            if all(one.rb_id in whole and whole[one.rb_id].revision == one.revision for one in group)
+        ]
 
     # ------------------------------------------------------------ merging
 
@@ -206,7 +214,7 @@ def _may_become_one(near: Near) -> bool:
     return (one.namespace, one.scope) == (other.namespace, other.scope) and say_the_same(one, other, near.similarity)
 
 
-def groups_of(same: Sequence[Near], apart: Collection[tuple[int, int]], taken: set[int]) -> list[list[Lesson]]:
+def groups_of(same: Sequence[Near], apart: Collection[tuple[int, int]], taken: set[int]) -> list[list[Gist]]:
     """Each lesson with the later ones that say the same, and none of which is to be kept apart from another of them."""
     found: dict[int, list[Near]] = {}
     for near in same:

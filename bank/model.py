@@ -95,6 +95,22 @@ class Lesson(Value):
     merged_from: tuple[int, ...] = ()
 
 
+class Gist(NamedTuple):
+    """What is compared of a lesson, in the order of `gists_of_lessons`. A sweep reads each lesson some twenty times,
+    once for each it is near to: whole, that is most of its work."""
+
+    rb_id: int
+    revision: int
+    status: str
+    namespace: str
+    scope: str
+    outcome: str
+    key_lesson: str
+    context_to_prefer: str
+    tags: list[str]
+    link_nodes: list[str]
+
+
 class Uplift(Value):
     """How often work succeeded with a lesson and without it; the difference lies between `low` and `high`."""
 

@@ -7,9 +7,9 @@ each lesson meets only lessons with larger ids, so that a pair is met once. What
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from bank.lessons import Lessons
-from bank.model import Lesson, LessonStatus
+from bank.model import Gist, LessonStatus
 from bank.vectors import Vectors
 from graph.session import Graph
 
@@ -23,8 +23,8 @@ NEAREST = 20
 class Near:
     """Two lessons, the one with the smaller id first, and how near they are in meaning."""
 
-    one: Lesson
-    other: Lesson
+    one: Gist
+    other: Gist
     similarity: float
 
     @property
@@ -45,28 +45,27 @@ class Neighbours:
     def __init__(self, graph: Graph, vectors: Vectors) -> None:
         self._graph = graph
         self._vectors = vectors
-        self._lessons = Lessons(graph)
         self._at_once = AT_ONCE
 
     async def page(self, after: int, namespace: str | None, least: float, sources: bool = False) -> NearPage:
         """The pairs of the next lessons. `sources`: also pairs that were learnt from the same memory."""
-        rows = await self._graph.read("lessons_in_order", after=after, limit=PAGE)
-        found = [Lesson.from_row(row["properties"]) for row in rows]
+        rows: list[Any] = await self._graph.read("gists_in_order", after=after, limit=PAGE)
+        found = [Gist(*row) for row in rows]
         lessons = {one.rb_id: one for one in found if _counts(one, namespace)}
         near = await self._near(lessons, after, least)
         if sources:
             near |= {pair: near.get(pair, 0.0) for pair in await self._same_sources(lessons, only_later=True)}
         pairs = await self._confirmed(lessons, near)
-        return NearPage(tuple(lessons), pairs, found[-1].rb_id if len(rows) == PAGE else None)
+        return NearPage(tuple(lessons), pairs, found[-1].rb_id if len(found) == PAGE else None)
 
-    async def of(self, lesson: Lesson, least: float) -> tuple[Near, ...]:
+    async def of(self, rb_id: int, least: float) -> tuple[Near, ...]:
         """The pairs of one lesson, whatever the ids of the others."""
-        near = await self._near({lesson.rb_id: lesson}, -1, least)
-        near |= {pair: near.get(pair, 0.0) for pair in await self._same_sources([lesson.rb_id], only_later=False)}
-        return await self._confirmed({lesson.rb_id: lesson}, near)
+        near = await self._near([rb_id], -1, least)
+        near |= {pair: near.get(pair, 0.0) for pair in await self._same_sources([rb_id], only_later=False)}
+        return await self._confirmed({}, near)
 
-    async def _near(self, lessons: dict[int, Lesson], after: int, least: float) -> dict[tuple[int, int], float]:
-        vectors = await self._vectors.lesson_vectors({rb_id: one.revision for rb_id, one in lessons.items()})
+    async def _near(self, lessons: Iterable[int], after: int, least: float) -> dict[tuple[int, int], float]:
+        vectors = await self._vectors.vectors_of_lessons(lessons)
         ids = sorted(vectors)
         near: dict[tuple[int, int], float] = {}
         while ids:
@@ -94,9 +93,11 @@ class Neighbours:
         )
         return {_pair(row["rb_id"], other) for row in rows for other in row["others"]}
 
-    async def _confirmed(self, lessons: dict[int, Lesson], near: dict[tuple[int, int], float]) -> tuple[Near, ...]:
-        others = await self._lessons.by_id({end for pair in near for end in pair} - lessons.keys())
-        known = {rb_id: one for rb_id, one in {**others, **lessons}.items() if one.status == LessonStatus.ACTIVE}
+    async def _confirmed(self, lessons: dict[int, Gist], near: dict[tuple[int, int], float]) -> tuple[Near, ...]:
+        others = sorted({end for pair in near for end in pair} - lessons.keys())
+        rows: list[Any] = await self._graph.read("gists_of_lessons", ids=others) if others else []
+        found = (*lessons.values(), *(Gist(*row) for row in rows))
+        known = {one.rb_id: one for one in found if one.status == LessonStatus.ACTIVE}
         return tuple(
             Near(known[one], known[other], similarity)
             for (one, other), similarity in sorted(near.items())
@@ -104,7 +105,7 @@ class Neighbours:
         )
 
 
-def _counts(lesson: Lesson, namespace: str | None) -> bool:
+def _counts(lesson: Gist, namespace: str | None) -> bool:
     return lesson.status == LessonStatus.ACTIVE and (namespace is None or lesson.namespace == namespace)
 
 

@@ -3,8 +3,8 @@
 from functools import lru_cache
 
 from bank.clashes import clash_of
-from bank.model import Lesson, LinkType, Outcome
-from bank.words import words_of
+from bank.model import Gist, LinkType, Outcome
+from bank.words import as_written
 from graph.model import Value
 
 SAME_MEANING, SAME_WORDS, SAME_CONTEXT = 0.88, 0.6, 0.4  # of two that say the same
@@ -23,7 +23,7 @@ class Suggestion(Value):
     evidence: str
 
 
-def say_the_same(one: Lesson, other: Lesson, similarity: float) -> bool:
+def say_the_same(one: Gist, other: Gist, similarity: float) -> bool:
     """In meaning and in words, in a like context, with the same outcome, and without a contradiction."""
     return (
         one.outcome == other.outcome
@@ -34,7 +34,7 @@ def say_the_same(one: Lesson, other: Lesson, similarity: float) -> bool:
     )
 
 
-def suggested(one: Lesson, other: Lesson, similarity: float) -> Suggestion | None:
+def suggested(one: Gist, other: Gist, similarity: float) -> Suggestion | None:
     """The link that fits two lessons best, if any does. `one` has the smaller id: it is the older one."""
     clash = clash_of(one, other)
     if clash is not None:
@@ -97,7 +97,7 @@ def suggested(one: Lesson, other: Lesson, similarity: float) -> Suggestion | Non
 
 @lru_cache(maxsize=8_192)
 def _words(text: str) -> frozenset[str]:
-    return words_of(text).all
+    return frozenset(as_written(text))
 
 
 def _overlap(one: str, other: str) -> float:
@@ -106,7 +106,7 @@ def _overlap(one: str, other: str) -> float:
     return len(first & second) / len(first | second) if first or second else 0.0
 
 
-def _part_of_context(lesson: Lesson, other: Lesson) -> float:
+def _part_of_context(lesson: Gist, other: Gist) -> float:
     """How much of what a lesson says stands in the context of another, and not in its own."""
     words = _words(lesson.key_lesson)
     context = _words(other.context_to_prefer) - _words(lesson.context_to_prefer)

@@ -22,7 +22,7 @@ log = logging.getLogger("cairn.sweeps")
 # From the id after which to go on, to: lessons looked at, what was found, and where it goes on (None: it is over).
 Step = Callable[[int], Awaitable[tuple[int, int, int | None]]]
 
-REST = 0.5  # the pause after a page, as a share of the time it took
+REST = 0.25  # the pause after a page, as a share of the time it took
 TOLD_SECONDS = 5.0
 PAUSES = (1.0, 4.0, 15.0, 30.0)  # seconds, while a store is away
 SILENT = timedelta(minutes=2)  # a sweep that is not heard of for so long has died

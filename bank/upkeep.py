@@ -59,9 +59,16 @@ class Upkeep:
         async def judge(pairs: Sequence[Near]) -> list[Contradiction]:
             clashes = [(near, clash) for near, clash in await compared(pairs, clash_near) if clash is not None]
             known = await self.verdicts(near.ids for near, _ in clashes)
+            whole = await self._lessons.by_id(rb_id for near, _ in clashes for rb_id in near.ids)
             return [
-                Contradiction(one=near.one, other=near.other, clash=clash, linked=known[near.ids].conflicts)
+                Contradiction(
+                    one=whole[near.one.rb_id],
+                    other=whole[near.other.rb_id],
+                    clash=clash,
+                    linked=known[near.ids].conflicts,
+                )
                 for near, clash in clashes
+                if near.one.rb_id in whole and near.other.rb_id in whole
             ]
 
         return await self._walk(namespace, NEAR_ENOUGH_TO_CLASH, False, judge, first, after)
@@ -72,10 +79,9 @@ class Upkeep:
         return await self._walk(namespace, RELATED_MEANING, True, self._suggested, first, after)
 
     async def suggestions_for(self, rb_id: int, first: int) -> Page[Suggestion]:
-        lesson = (await self._lessons.by_id([rb_id])).get(rb_id)
-        if lesson is None:
+        if not await self._lessons.by_id([rb_id]):
             raise NotFound.ids("lesson", "rbId", [str(rb_id)])
-        found = await self._suggested(await self._neighbours.of(lesson, RELATED_MEANING))
+        found = await self._suggested(await self._neighbours.of(rb_id, RELATED_MEANING))
         best = sorted(found, key=lambda one: (-one.strength, one.source, one.target))
         return Page[Suggestion](nodes=tuple(best[:first]), has_next_page=False, end_cursor=None)
 

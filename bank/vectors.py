@@ -319,23 +319,16 @@ class Vectors:
         """By rb_id; a lesson that is indexed in another revision than this is left out."""
         return await self._stored_vectors(LESSONS, "key_lesson_vector", revisions)
 
+    async def vectors_of_lessons(self, rb_ids: Iterable[int]) -> dict[int, Vector]:
+        """By rb_id, in whatever revision it is indexed; for whoever goes through all of them: nothing is kept."""
+        rows = await self._rows_with_vectors(LESSONS, "key_lesson_vector", rb_ids)
+        return {row["rb_id"]: np.asarray(row["key_lesson_vector"], np.float32) for row in rows}
+
     async def _stored_vectors(self, collection: str, field: str, revisions: Mapping[Any, int]) -> dict[Any, Vector]:
         """Those asked for last are kept: a revision names one content for ever, and so one vector."""
         missing = [key for key, revision in revisions.items() if (collection, key, revision) not in self._kept]
-        if missing:
-            owner = _owner(collection)
-            keys = [embedding_id(self._tenant, key) for key in missing] if collection == MEMORIES else missing
-            literals = ", ".join(_literal(key) for key in keys)
-            rows = await self._call(
-                self._client.query(
-                    collection,
-                    filter=f"tenant == {_literal(self._tenant)} and {KEYS[collection]} in [{literals}]",
-                    output_fields=[owner, "revision", field],
-                    timeout=SECONDS,
-                )
-            )
-            for row in rows:
-                self._kept[collection, row[owner], row["revision"]] = np.asarray(row[field], np.float32)
+        for row in await self._rows_with_vectors(collection, field, missing):
+            self._kept[collection, row[_owner(collection)], row["revision"]] = np.asarray(row[field], np.float32)
         found = {}
         for key, revision in revisions.items():
             if (vector := self._kept.get((collection, key, revision))) is not None:
@@ -344,6 +337,21 @@ class Vectors:
         while len(self._kept) > KEPT_VECTORS:
             self._kept.popitem(last=False)
         return found
+
+    async def _rows_with_vectors(self, collection: str, field: str, owners: Iterable[Any]) -> list[dict[str, Any]]:
+        keys = [embedding_id(self._tenant, one) if collection == MEMORIES else one for one in owners]
+        if not keys:
+            return []
+        literals = ", ".join(_literal(key) for key in keys)
+        rows: list[dict[str, Any]] = await self._call(
+            self._client.query(
+                collection,
+                filter=f"tenant == {_literal(self._tenant)} and {KEYS[collection]} in [{literals}]",
+                output_fields=[_owner(collection), "revision", field],
+                timeout=SECONDS,
+            )
+        )
+        return rows
 
     async def later_lessons_near(self, vectors: Sequence[Vector], after: int, limit: int) -> list[list[Hit]]:
         """The active lessons with larger ids than this one that are nearest to each of these vectors."""

@@ -1,20 +1,16 @@
 """Whether two lessons contradict each other: counted over pairs of which half are harmless."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import pytest
 
 from bank.clashes import Clash, clash_of
-from bank.model import Lesson, Outcome
+from bank.model import Gist, Outcome
 from tests.bank.conflict_pairs import DEVELOPED, HELD_OUT, Pair
 
 
-def lesson(text: str, context: str = "", outcome: Outcome = Outcome.SUCCESS) -> Lesson:
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    return Lesson(
-        rb_id=1, title=text, key_lesson=text, context_to_prefer=context, outcome=outcome, created_at=now, updated_at=now
-    )
+def lesson(text: str, context: str = "", outcome: Outcome = Outcome.SUCCESS) -> Gist:
+    return Gist(1, 1, "ACTIVE", "default", "PROJECT", outcome, text, context, [], [])
 
 
 def found(pair: Pair) -> Clash | None:

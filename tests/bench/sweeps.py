@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from tests.bench.service import Measured, measured, times
+from tests.bench.service import Measured, measured
 
 SIZES = (10_000, 50_000)
 BATCH = 1_000
@@ -28,6 +28,8 @@ PLACES = (
 ).split()
 REMEMBER = "mutation($input: RememberInput!) { remember(input: $input) { created } }"
 SEARCH = "query($q: String!) { searchLessons(query: $q, limit: 5) { score lesson { rbId keyLesson } } }"
+RECALL = "query($q: String!) { recall(input: {query: $q, limit: 5}) { memories { memory { id } } lessons { lesson { rbId } } } }"
+READS = {"searchLessons": SEARCH, "recall": RECALL}
 SWEEPS = "{ sweeps { kind state examined found error } }"
 
 
@@ -70,17 +72,34 @@ async def load(service: Measured, made: Sequence[dict[str, Any]]) -> float:
     return len(made) / (time.perf_counter() - start)
 
 
-async def sweep(service: Measured, kind: str, questions: Sequence[str]) -> dict[str, Any]:
-    """Runs one sweep, and asks meanwhile: seconds, what it found, the most memory, p50 of the reads."""
-    before = service.memory()
+class Reads:
+    """What agents ask meanwhile, in turn: each question's times in milliseconds."""
+
+    def __init__(self, service: Measured, questions: Sequence[str]) -> None:
+        self._service = service
+        self._questions = questions
+        self._taken: dict[str, list[float]] = {name: [] for name in READS}
+
+    async def one(self) -> None:
+        name = min(self._taken, key=lambda name: len(self._taken[name]))
+        question = self._questions[len(self._taken[name]) % len(self._questions)]
+        start = time.perf_counter()
+        await self._service.ask(READS[name], q=question)
+        self._taken[name].append((time.perf_counter() - start) * 1000)
+
+    def told(self) -> str:
+        p50s = [f"{name} {statistics.median(taken):.0f} ms" for name, taken in self._taken.items() if taken]
+        return f"{', '.join(p50s)} (p50 of {sum(map(len, self._taken.values()))})"
+
+
+async def sweep(service: Measured, kind: str, reads: Reads) -> dict[str, Any]:
+    """Runs one sweep, and asks meanwhile: seconds, what it found, the memory before, at most and afterwards."""
+    before, cpu = service.memory(), service.processor()
     most = dict(before)
-    reads: list[float] = []
     began = time.perf_counter()
     await service.ask(f"mutation {{ startSweep(kind: {kind}) {{ state }} }}")
     while True:
-        start = time.perf_counter()
-        await service.ask(SEARCH, q=questions[len(reads) % len(questions)])
-        reads.append((time.perf_counter() - start) * 1000)
+        await reads.one()
         most = {name: max(most[name], used) for name, used in service.memory().items() if name in most}
         (state,) = [one for one in (await service.ask(SWEEPS))["sweeps"] if one["kind"] == kind]
         if state["state"] != "RUNNING":
@@ -88,19 +107,19 @@ async def sweep(service: Measured, kind: str, questions: Sequence[str]) -> dict[
         await asyncio.sleep(0.2)
     if state["state"] != "DONE":
         raise RuntimeError(state)
+    after = service.memory()
     return {
         "seconds": time.perf_counter() - began,
+        "cpu": service.processor() - cpu,
         "examined": state["examined"],
         "found": state["found"],
-        "memory": " ".join(f"{name} {before[name]:.0f}->{most[name]:.0f}" for name in before),
-        "p50": statistics.median(reads),
-        "reads": len(reads),
+        "memory": ", ".join(f"{name} {before[name]:.0f} / {most[name]:.0f} / {after[name]:.0f}" for name in before),
     }
 
 
 async def run(sizes: tuple[int, ...] = SIZES) -> None:
     chance = random.Random(7)
-    seconds: dict[str, list[tuple[int, float]]] = {}
+    taken: dict[str, list[tuple[int, float, float]]] = {}
     async with measured("wordllama") as service:
         memories = [{"event": {"id": f"N{n}", "text": f"Event number {n}."}} for n in range(500)]
         await service.ask(REMEMBER, input={"convId": "bench", "memories": memories})
@@ -109,22 +128,27 @@ async def run(sizes: tuple[int, ...] = SIZES) -> None:
             rate = await load(service, lessons(done + 1, size + 1, chance))
             done = size
             questions = [lesson(n, chance)["keyLesson"] for n in range(50)]
-
-            async def ask(number: int, questions: Sequence[str] = questions) -> None:
-                await service.ask(SEARCH, q=questions[number % 50])
-
-            idle, _ = await times(ask, 50)
-            print(
-                f"{size:,} lessons, loaded at {rate:,.0f} a second; searchLessons p50 {idle:.0f} ms when nothing else runs"
-            )
+            for _ in range(10):
+                await Reads(service, questions).one()  # the first ones do not count
+            idle = Reads(service, questions)
+            for _ in range(60):
+                await idle.one()
+            print(f"{size:,} lessons, loaded at {rate:,.0f} a second; reads when nothing else runs: {idle.told()}")
             for kind in KINDS:
-                told = await sweep(service, kind, questions)
-                seconds.setdefault(kind, []).append((size, told["seconds"]))
+                reads = Reads(service, questions)
+                told = await sweep(service, kind, reads)
+                taken.setdefault(kind, []).append((told["examined"], told["seconds"], told["cpu"]))
                 print(
-                    f"  {kind:<12}{told['seconds']:8.1f} s  {told['examined']:>7,} looked at  {told['found']:>6,} found  "
-                    f"searchLessons p50 {told['p50']:.0f} ms ({told['reads']} reads)  MB: {told['memory']}",
+                    f"  {kind:<12}{told['seconds']:8.1f} s ({told['cpu']:.0f} s of processor time), "
+                    f"{told['examined']:,} looked at, {told['examined'] / told['seconds']:,.0f} a second, "
+                    f"{told['found']:,} found\n"
+                    f"{'':14}reads meanwhile: {reads.told()}\n"
+                    f"{'':14}MB before / at most / afterwards: {told['memory']}",
                     flush=True,
                 )
-    for kind, taken in seconds.items():
-        for (small, first), (large, second) in pairwise(taken):
-            print(f"{kind}: {large / small:.1f} times the lessons took {second / first:.1f} times as long")
+    for kind, measures in taken.items():
+        for (small, first, first_cpu), (large, second, second_cpu) in pairwise(measures):
+            print(
+                f"{kind}: {large / small:.1f} times the lessons took {second / first:.1f} times as long, "
+                f"{second_cpu / first_cpu:.1f} times the processor time"
+            )
