@@ -15,7 +15,7 @@ from graph.session import Graph
 
 PAGE = 128
 AT_ONCE = 16  # vectors in one call, at most
-CALL_SECONDS = 0.2  # a call that takes longer keeps the searches of others waiting: the next one has fewer vectors
+CALL_SECONDS = 0.5  # a call that takes longer keeps the searches of others waiting: the next one has fewer vectors
 NEAREST = 20
 
 

@@ -30,7 +30,7 @@ REMEMBER = "mutation($input: RememberInput!) { remember(input: $input) { created
 SEARCH = "query($q: String!) { searchLessons(query: $q, limit: 5) { score lesson { rbId keyLesson } } }"
 RECALL = "query($q: String!) { recall(input: {query: $q, limit: 5}) { memories { memory { id } } lessons { lesson { rbId } } } }"
 READS = {"searchLessons": SEARCH, "recall": RECALL}
-SWEEPS = "{ sweeps { kind state examined found error } }"
+SWEEPS = "{ sweeps { kind state examined found finishedAt error } }"
 
 
 def lesson(number: int, chance: random.Random) -> dict[str, Any]:
@@ -102,7 +102,7 @@ async def sweep(service: Measured, kind: str, reads: Reads) -> dict[str, Any]:
         await reads.one()
         most = {name: max(most[name], used) for name, used in service.memory().items() if name in most}
         (state,) = [one for one in (await service.ask(SWEEPS))["sweeps"] if one["kind"] == kind]
-        if state["state"] != "RUNNING":
+        if state["finishedAt"]:
             break
         await asyncio.sleep(0.2)
     if state["state"] != "DONE":
