@@ -39,7 +39,7 @@ FIRST_PAUSE_SECONDS = 2.0  # before the second attempt; then four times as long 
 PAUSE_GROWS = 4
 AWAY_SECONDS = 2.0  # a store is away: that is no attempt
 LOOK_SECONDS = 1.0
-AHEAD = 1  # session that is taken while the workers are still at others, so that none waits for the next
+AHEAD = 1  # session that is taken while the one before is read, where only a few are read at once
 LIKE_REQUESTS = 100  # found by meaning and words
 LIKE_SESSIONS = 25  # of them, those that a distiller compares with
 GIVEN_UP = f"Its workers died {MOST_ATTEMPTS} times. retrySession tries again."
@@ -63,6 +63,7 @@ class Workers:
         self._harvest = harvest
         self._distiller = distiller
         self._workers = workers if distiller.at_once is None else min(workers, distiller.at_once)
+        self._most_taken = self._workers + (0 if distiller.at_once is None else AHEAD)
         self._lease = lease
         self._turns = asyncio.Semaphore(max(1, self._workers))
         self._work = asyncio.Event()
@@ -85,7 +86,7 @@ class Workers:
         away = False
         while True:
             try:
-                claims = await self._take(self._workers + AHEAD - len(self._running))
+                claims = await self._take(self._most_taken - len(self._running))
                 away = False
             except Exception as error:  # whatever it is: this loop must not end
                 if not away:
@@ -95,7 +96,7 @@ class Workers:
                 task = asyncio.create_task(self._attempt(claim))
                 self._running.add(task)
                 task.add_done_callback(self._ended)
-            if not claims or len(self._running) >= self._workers + AHEAD:
+            if not claims or len(self._running) >= self._most_taken:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_SECONDS):
                         await self._work.wait()
