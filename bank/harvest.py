@@ -237,6 +237,7 @@ def _draft(learnt: Learnt, work: Work, learned_by: str, aside: bool) -> LessonDr
         learned_by=learned_by,
         status=LessonStatus.QUARANTINED if aside else LessonStatus.ACTIVE,
         start_confidence=START[learnt.outcome],
+        hidden_until_indexed=True,  # it is offered whole or not at all
     )
 
 

@@ -110,6 +110,7 @@ async def put_lessons(
                 "status": draft.status.value,
                 "start_confidence": draft.start_confidence,
                 "learned_by": draft.learned_by,
+                "hidden_until_indexed": draft.hidden_until_indexed or None,
                 "version": 1,
                 "created_at": now,
                 "updated_at": now,

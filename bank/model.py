@@ -187,6 +187,7 @@ class Standing(NamedTuple):
     usage_count: int
     offered_count: int
     linked: bool  # to other lessons
+    hidden: bool  # until it is indexed
 
     @property
     def created_at(self) -> datetime:
@@ -223,6 +224,7 @@ class LessonDraft(Value):
     status: LessonStatus = LessonStatus.ACTIVE
     start_confidence: float = 0.8
     learned_by: str = LEARNED_BY_HAND
+    hidden_until_indexed: bool = False
 
 
 class LessonFilter(Value):

@@ -262,6 +262,7 @@ def may_be_offered(lesson: Standing, query: LessonQuery) -> bool:
     namespace = query.namespace
     return (
         lesson.status == LessonStatus.ACTIVE
+        and not lesson.hidden
         and lesson.confidence >= query.min_confidence
         and (query.outcome is None or lesson.outcome == query.outcome)
         and (query.scope is None or lesson.scope == query.scope)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bank.vectors import LESSONS
 from tests.service import Refused, Service
 
 SESSION = """id state attempts error reason namespace outcome tags tokensUsed learnedBy dueAt
@@ -153,6 +154,45 @@ async def test_what_was_found_before_is_known_among_many_like_it(cairn: Service)
     )
     second = await ended(cairn, (await submit(cairn, convId="m2", namespace="many"))["id"])
     assert [one["rbId"] for one in second["lessons"]] == [lesson["rbId"]]
+
+
+async def test_a_lesson_is_offered_only_when_it_is_whole(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session is done, its lesson's row is still on its way into the index: neither the memories that point at it
+    nor a lesson that requires it lead to it. What somebody recorded by hand is offered all the same."""
+    insert, arrived = cairn.cairn.vectors.insert, asyncio.Event()
+
+    async def slow(collection: str, rows: Any) -> None:
+        if collection == LESSONS:
+            await arrived.wait()
+        await insert(collection, rows)
+
+    by_hand = {"rbId": "501", "keyLesson": "Ask for the till.", "contextToPrefer": "Quibbex money goes back."}
+    await cairn.remember(lessons=[{**by_hand, "namespace": "whole"}])
+    monkeypatch.setattr(cairn.cairn.vectors, "insert", slow)
+    session = await submit(cairn, convId="w1", namespace="whole", request="Refund the Quibbex order.")
+    found = await ended(cairn, session["id"])
+    (lesson,) = found["lessons"]
+    assert found["state"] == "DONE"
+    await cairn.ask(
+        "mutation($to: ID!) { connectLessons(source: 501, target: $to, type: REQUIRES) { type } }", to=lesson["rbId"]
+    )
+    late = cairn.remember(lessons=[{"keyLesson": "Keep the receipt.", "contextToPrefer": "Till.", "namespace": "whole", "linkNodes": [found["memories"][0]["id"]]}])  # fmt: skip
+    writing = asyncio.create_task(late)
+
+    async def offered() -> set[str]:
+        data = await cairn.ask("""{ recall(input: {query: "Refund the Quibbex order.", namespace: "whole"}) { lessons { lesson { keyLesson } } }
+          searchLessons(query: "Refund the Quibbex order", namespace: "whole") { lesson { keyLesson } } }""")
+        return {hit["lesson"]["keyLesson"] for hit in (*data["recall"]["lessons"], *data["searchLessons"])}
+
+    for _ in range(100):
+        if "Keep the receipt." in await offered():
+            break
+        await asyncio.sleep(0.05)
+    assert await offered() == {"Ask for the till.", "Keep the receipt."}
+    arrived.set()
+    await writing
+    await cairn.settled()
+    assert await offered() == {"Ask for the till.", "Keep the receipt.", lesson["keyLesson"]}
 
 
 async def test_a_lesson_that_came_back_with_the_work_is_not_learnt_again(cairn: Service) -> None:
