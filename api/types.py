@@ -111,11 +111,11 @@ class Memory:
         """Told at once: asking each of the six whether it is its own takes longer than all else about a memory."""
         return value.type.value
 
-    @strawberry.field(description="reasoningPointerIds, resolved: the join.")
+    @strawberry.field(description="reasoningPointerIds, resolved: the join. QUARANTINED ones are left out.")
     async def lessons(self, info: Asked) -> list["Lesson"]:
         found = await info.context.loaders.lessons.load_many([int(one) for one in self.reasoning_pointer_ids])
         info.context.budget.spend(len(found))
-        return [lesson for lesson in found if lesson is not None]
+        return [lesson for lesson in found if lesson is not None and lesson.status != LessonStatus.QUARANTINED]
 
     @strawberry.field(description="Strongest first.")
     async def edges(

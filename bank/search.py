@@ -193,7 +193,8 @@ class Search:
                 on_trial=best is not None and one not in best,
             )
             for one, diversity in chosen
-            if one.standing.rb_id in lessons  # not deleted between the two questions
+            # Not deleted, nor changed into something that may not be offered, between the two questions.
+            if one.standing.rb_id in lessons and lessons[one.standing.rb_id].revision == one.standing.revision
         ]
 
     async def _with_linked(

@@ -7,6 +7,7 @@ import pytest
 
 from bank.learn import RULES, Learning
 from bank.signals import Signals
+from bank.vectors import IndexAway
 from tests.service import Refused, Service
 
 LESSON = """lesson(rbId: $id) { confidence startConfidence usageCount lastUsedAt version updatedAt
@@ -331,32 +332,69 @@ async def test_prune_lists_with_reasons_then_retires_and_can_be_undone(cairn: Se
     await set_status(cairn, rb_id, "RETIRED")
 
 
-async def test_a_quarantined_lesson_is_reviewed_and_never_offered(cairn: Service) -> None:
-    """Not by search, not by recall, not through the memory that points at it, not as a seed; accepted, it is."""
+async def test_a_quarantined_lesson_is_reviewed_and_never_offered(
+    cairn: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by search, not by recall, not through the memory that points at it, not as a seed, not for the sake of a lesson
+    that requires it; accepted, it is."""
     await cairn.remember(memories=[{"event": {"id": "Q1", "text": "A giraffe sneezed at the opening."}}])
     text = {"keyLesson": "Keep giraffes away from ribbons.", "contextToPrefer": "Openings with giraffes."}
     rb_id = await record(cairn, 310, linkNodes=["Q1"], **text)
+    needing = await record(cairn, 311, keyLesson="Order ribbons early.", contextToPrefer="An opening is planned.")
+    await cairn.ask("mutation { connectLessons(source: 311, target: 310, type: REQUIRES) { type } }")
     query = """{ searchLessons(query: "giraffe opening") { lesson { rbId } }
+      needed: searchLessons(query: "an opening is planned", limit: 1) { lesson { rbId } }
       recall(input: {query: "giraffe opening"}) { context memories { why memory { id } } lessons { lesson { rbId } } }
+      searchMemories(query: "giraffe") { memory { reasoningPointerIds lessons { keyLesson } } }
       lessons(filter: {status: QUARANTINED}) { nodes { rbId } } }"""
 
-    async def offered() -> tuple[bool, bool, bool, bool, bool]:
+    async def offered() -> tuple[bool, bool, bool, bool, bool, bool, bool]:
         data = await cairn.ask(query)
+        assert data["needed"][0]["lesson"]["rbId"] == needing
+        (memory,) = (hit["memory"] for hit in data["searchMemories"] if hit["memory"]["reasoningPointerIds"] == [rb_id])
         return (
             rb_id in [hit["lesson"]["rbId"] for hit in data["searchLessons"]],
             rb_id in [hit["lesson"]["rbId"] for hit in data["recall"]["lessons"]],
-            "ribbons" in data["recall"]["context"],
+            "Keep giraffes" in data["recall"]["context"],
             any(f"Lesson {rb_id}" in hit["why"] for hit in data["recall"]["memories"]),
+            rb_id in [hit["lesson"]["rbId"] for hit in data["needed"]],
+            memory["lessons"] != [],
             rb_id in [one["rbId"] for one in data["lessons"]["nodes"]],
         )
 
-    assert await offered() == (True, True, True, True, False)
+    assert await offered() == (True, True, True, True, True, True, False)
     await set_status(cairn, rb_id, "QUARANTINED")
-    assert await offered() == (False, False, False, False, True)
+    assert await offered() == (False, False, False, False, False, False, True)
+    with monkeypatch.context() as away:
+        for name in ("memories_by_meaning", "memories_by_words", "search_lessons", "memory_vectors", "lesson_vectors"):
+            away.setattr(cairn.cairn.vectors, name, _away)
+        assert await offered() == (False, False, False, False, False, False, True)
     await set_status(cairn, rb_id, "ACTIVE")
-    assert await offered() == (True, True, True, True, False)
+    assert await offered() == (True, True, True, True, True, True, False)
     await set_status(cairn, rb_id, "RETIRED")
-    assert await offered() == (False, False, False, False, False)
+    assert await offered() == (False, False, False, False, False, True, False)
+
+
+async def _away(*_: Any) -> None:
+    raise IndexAway("Milvus is away for this test")
+
+
+async def test_a_lesson_that_is_put_aside_while_it_is_told_is_not_told(
+    cairn: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its status changes after the search has looked at it and before its text is read."""
+    rb_id = await record(cairn, 312, keyLesson="Walruses race.", contextToPrefer="Walrus races.", namespace="race")
+    reading = cairn.cairn.search._lessons.by_id
+
+    async def late(ids: Any) -> Any:
+        monkeypatch.undo()
+        await set_status(cairn, rb_id, "QUARANTINED")
+        return await reading(ids)
+
+    monkeypatch.setattr(cairn.cairn.search._lessons, "by_id", late)
+    search = '{ searchLessons(query: "walrus races", namespace: "race") { lesson { rbId } } }'
+    assert (await cairn.ask(search))["searchLessons"] == []
+    assert (await cairn.ask("{ lesson(rbId: 312) { status } }"))["lesson"] == {"status": "QUARANTINED"}
 
 
 async def promote(cairn: Service, rb_id: str, scope: str) -> str:
