@@ -259,6 +259,7 @@ class LessonPatch:
     context_to_prefer: str | None = UNSET
     tags: list[str] | None = UNSET
     outcome: Outcome | None = UNSET
+    scope: Scope | None = UNSET
     status: LessonStatus | None = UNSET
 
 

@@ -324,7 +324,7 @@ class Bank:
         for key, limit in (("title", TITLE_BYTES), ("key_lesson", TEXT_BYTES), ("context_to_prefer", TEXT_BYTES)):
             if key in patch:
                 checks.text(camel(key), patch[key], limit)
-        for key in ("tags", "outcome", "status"):
+        for key in ("tags", "outcome", "scope", "status"):
             if key in patch and patch[key] is None:
                 checks.add(camel(key), "cannot be null; leave it out to keep it as it is")
         if patch.get("tags") is not None:

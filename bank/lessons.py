@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from bank.learn import Confidence, Learning, learn
-from bank.model import Lesson, LessonDraft, LessonFilter, first_words
+from bank.model import Lesson, LessonDraft, LessonFilter, Scope, first_words
 from graph.checks import LINKS, Checks
 from graph.errors import NotFound, Problem
 from graph.model import Page
@@ -94,15 +94,18 @@ async def put_lessons(
             continue
         old = locked[draft.rb_id]["properties"]
         created = "version" not in old
+        # Whoever writes a lesson again undoes neither what others linked it to nor that it was promoted.
+        link_nodes = list(draft.link_nodes) or old.get("link_nodes", [])
+        scope = max(draft.scope, Scope(old.get("scope", draft.scope)), key=lambda one: one.width)
         wanted: dict[str, Any] = {
             "title": draft.title or first_words(draft.key_lesson),
             "key_lesson": draft.key_lesson,
             "context_to_prefer": draft.context_to_prefer,
             "tags": list(draft.tags),
-            "link_nodes": list(draft.link_nodes),
+            "link_nodes": link_nodes,
             "outcome": draft.outcome.value,
             "namespace": draft.namespace,
-            "scope": draft.scope.value,
+            "scope": scope.value,
         }
         if created:
             wanted |= {
@@ -118,8 +121,8 @@ async def put_lessons(
         changes = _revised(old, wanted, now, revision)
         if changes:
             rows.append({"rb_id": draft.rb_id, "changes": changes})
-        before, after = set(old.get("link_nodes", [])), set(draft.link_nodes)
-        added += [[draft.rb_id, node] for node in draft.link_nodes if node not in before]
+        before, after = set(old.get("link_nodes", [])), set(link_nodes)
+        added += [[draft.rb_id, node] for node in link_nodes if node not in before]
         parted += [[draft.rb_id, node] for node in old.get("link_nodes", []) if node not in after]
         lessons[draft.rb_id] = Lesson.from_row({**old, **changes})
         written[draft.rb_id] = Written(created, bool(changes), fresh=created and not locked[draft.rb_id]["removal"])
@@ -193,6 +196,8 @@ def _revised(old: Mapping[str, Any], wanted: dict[str, Any], now: datetime, revi
         # A source that was lost and is there again is no longer lost.
         wanted = {**wanted, "lost_sources": [x for x in old["lost_sources"] if x not in wanted["link_nodes"]]}
     changes = changed(old, wanted)
+    if "scope" in changes:
+        changes["suggested_scope"] = None
     if changes:
         changes |= {"revision": revision, "to_index": True, "updated_at": now, "version": old.get("version", 0) + 1}
     return changes

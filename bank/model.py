@@ -17,6 +17,10 @@ class Scope(StrEnum):
     TEAM = "TEAM"
     ORG = "ORG"
 
+    @property
+    def width(self) -> int:
+        return list(Scope).index(self)
+
 
 class LessonStatus(StrEnum):
     ACTIVE = "ACTIVE"

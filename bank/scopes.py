@@ -15,7 +15,6 @@ from bank.sync import Change, Sync
 from graph.errors import BadInput, Problem
 from graph.session import Graph, Transaction
 
-WIDTH = {Scope.PROJECT: 0, Scope.TEAM: 1, Scope.ORG: 2}
 WELL = 2  # good uses in a namespace before the lesson has proved itself there
 TRUSTED = 0.7  # a lesson below this confidence is suggested to nobody
 
@@ -32,12 +31,11 @@ class Scopes:
         async def work(tx: Transaction) -> tuple[Lesson, bool]:
             row = await lock_lesson(tx, rb_id)
             old = Scope(row["properties"]["scope"])
-            if WIDTH[scope] < WIDTH[old]:
+            if scope.width < old.width:
                 raise BadInput.of(
                     [Problem("scope", f"lesson {rb_id} is for {old} already; promoting it to {scope} would narrow it")]
                 )
-            wanted = {"scope": scope.value, "suggested_scope": None} if scope is not old else {}
-            return await revise(tx, row, wanted, datetime.now(UTC), revision)
+            return await revise(tx, row, {"scope": scope.value}, datetime.now(UTC), revision)
 
         async with self._sync.writing() as revision:
             lesson, has_changed = await self._graph.write(work)
@@ -73,4 +71,4 @@ def suggested_scope(namespace: str, scope: Scope, proven: Iterable[str]) -> Scop
     if len(where) < 2:
         return None
     wide = Scope.TEAM if {team_of(one) for one in where} == {team_of(namespace)} else Scope.ORG
-    return wide if WIDTH[wide] > WIDTH[scope] else None
+    return wide if wide.width > Scope(scope).width else None

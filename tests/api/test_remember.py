@@ -241,6 +241,25 @@ async def test_link_and_unlink_set_both_sides(cairn: Service) -> None:
     assert (await cairn.settled())["ok"]
 
 
+async def test_a_lesson_written_again_keeps_what_others_did_to_it(cairn: Service) -> None:
+    """An agent sends its lessons once more: what was promoted stays promoted, what was linked stays linked."""
+    lesson = {"rbId": "510", "keyLesson": "Knot the rope.", "contextToPrefer": "Wind.", "namespace": "a/b"}
+    await cairn.remember(memories=[{"event": {"id": "K1", "text": "A rope."}}], lessons=[lesson])
+    await cairn.ask(
+        'mutation { promoteLesson(rbId: 510, scope: TEAM) { rbId } linkLesson(rbId: 510, nodeIds: "K1") { rbId } }'
+    )
+    again = await cairn.remember(lessons=[lesson])
+    assert (again["updated"], again["unchanged"]) == (0, 1)
+    assert (again["lessons"][0]["scope"], again["lessons"][0]["linkNodes"]) == ("TEAM", ["K1"])
+    wider = await cairn.remember(lessons=[{**lesson, "scope": "ORG"}])
+    assert (wider["updated"], wider["lessons"][0]["scope"]) == (1, "ORG")
+    update = "mutation { updateLesson(rbId: 510, patch: {scope: PROJECT}) { scope linkNodes } }"
+    assert (await cairn.ask(update))["updateLesson"] == {"scope": "PROJECT", "linkNodes": ["K1"]}
+    with pytest.raises(Refused, match="scope"):
+        await cairn.ask("mutation { updateLesson(rbId: 510, patch: {scope: null}) { scope } }")
+    assert (await cairn.settled())["ok"]
+
+
 async def test_deleting_a_memory_keeps_a_record_of_the_lost_source(cairn: Service) -> None:
     """Its edges, its vector and its pointers go; the lesson says which source it lost, and can still be found."""
     deleted = (await cairn.ask('mutation { deleteMemory(id: "N1006") { id deleted edgesRemoved pointersRemoved } }'))[
