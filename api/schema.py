@@ -43,6 +43,7 @@ MOST_HOPS = 6
 SAID = "Says whether a lesson helped. It is kept as a signal, and the lesson's confidence follows."
 SOURCE = "`source` says who tells it; one source moves a lesson only so far."
 WHERE = "`namespace`: where the lesson was used."
+ONCE = "Sent again with the same `idempotencyKey` it counts once."
 MOST_QUERY_BYTES = 65_535
 
 
@@ -279,7 +280,7 @@ class Mutation(UpkeepMutation):
     async def unlink_lesson(self, info: t.Asked, rb_id: strawberry.ID, node_ids: list[strawberry.ID]) -> t.Lesson:
         return await info.context.cairn.bank.unlink_lesson(checked_rb_id(rb_id), node_ids)  # type: ignore[return-value]
 
-    @strawberry.mutation(description=f"{SAID} {SOURCE} {WHERE}")
+    @strawberry.mutation(description=f"{SAID} {SOURCE} {WHERE} {ONCE}")
     async def give_feedback(
         self,
         info: t.Asked,
@@ -288,6 +289,7 @@ class Mutation(UpkeepMutation):
         comment: str | None = None,
         source: str | None = None,
         namespace: str | None = None,
+        idempotency_key: str | None = None,
     ) -> t.Lesson:
         (lesson,) = await info.context.cairn.signals.give(
             [checked_rb_id(rb_id)],
@@ -295,13 +297,14 @@ class Mutation(UpkeepMutation):
             comment=comment,
             source=source,
             namespace=namespace,
+            idempotency_key=idempotency_key,
         )
         return lesson  # type: ignore[return-value]
 
     @strawberry.mutation(
         description="Work that used these lessons succeeded or failed: all of them are told, or none. "
         f"The answer is in the order of rbIds. {SOURCE} {WHERE} `recallId`: the recall that offered them; its other "
-        "lessons were not used, then. What is told first of a recall counts for `uplift`."
+        f"lessons were not used, then. What is told first of a recall counts for `uplift`. {ONCE}"
     )
     async def record_outcome(
         self,
@@ -312,6 +315,7 @@ class Mutation(UpkeepMutation):
         source: str | None = None,
         namespace: str | None = None,
         recall_id: strawberry.ID | None = None,
+        idempotency_key: str | None = None,
     ) -> list[t.Lesson]:
         checks = Checks()
         wanted = [parse_rb_id(checks, f"rbIds[{place}]", one) for place, one in enumerate(rb_ids)]
@@ -326,14 +330,23 @@ class Mutation(UpkeepMutation):
             source=source,
             namespace=namespace,
             recall_id=recall_id,
+            idempotency_key=idempotency_key,
         )
 
-    @strawberry.mutation(description=f"What came of a lesson later: stable, or reverted. {SOURCE}")
+    @strawberry.mutation(description=f"What came of a lesson later: stable, or reverted. {SOURCE} {ONCE}")
     async def record_stability(
-        self, info: t.Asked, rb_id: strawberry.ID, reverted: bool, source: str | None = None
+        self,
+        info: t.Asked,
+        rb_id: strawberry.ID,
+        reverted: bool,
+        source: str | None = None,
+        idempotency_key: str | None = None,
     ) -> t.Lesson:
         (lesson,) = await info.context.cairn.signals.give(
-            [checked_rb_id(rb_id)], SignalKind.REVERTED if reverted else SignalKind.STABLE, source=source
+            [checked_rb_id(rb_id)],
+            SignalKind.REVERTED if reverted else SignalKind.STABLE,
+            source=source,
+            idempotency_key=idempotency_key,
         )
         return lesson  # type: ignore[return-value]
 

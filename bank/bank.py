@@ -1,12 +1,11 @@
 """The bank: what agents write and ask, over both stores. Writes go to the graph first; the index follows."""
 
-import hashlib
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from bank.keys import claim_key
+from bank.keys import claim_key, digest_of
 from bank.learn import Learning
 from bank.lessons import (
     TITLE_BYTES,
@@ -78,9 +77,7 @@ class RememberCall(Value):
         return [draft.text for draft in self.memories] + lessons
 
     def digest(self) -> str:
-        """What the call says, as a short text: the same call has the same."""
-        plain = json.dumps(self.model_dump(mode="json", exclude={"idempotency_key"}), sort_keys=True)
-        return hashlib.sha256(plain.encode()).hexdigest()
+        return digest_of(self.model_dump(mode="json", exclude={"idempotency_key"}))
 
 
 class Remembered(Value):

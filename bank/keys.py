@@ -1,7 +1,16 @@
 """Idempotency keys: the same call twice is one call."""
 
+import hashlib
+import json
+from typing import Any
+
 from graph.errors import Conflict, Problem
 from graph.session import Transaction
+
+
+def digest_of(call: Any) -> str:
+    """What a call says, as a short text: the same call has the same."""
+    return hashlib.sha256(json.dumps(call, sort_keys=True).encode()).hexdigest()
 
 
 async def claim_key(tx: Transaction, key: str, digest: str) -> str | None:

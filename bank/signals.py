@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
+from bank.keys import claim_key, digest_of
 from bank.learn import START_BY_HAND, Confidence, Learning, learn
 from bank.lessons import check_namespace, learnt_properties
 from bank.model import ConfidencePoint, Lesson, Signal, SignalKind
@@ -22,6 +23,7 @@ from graph.session import Graph, Row, Transaction
 log = logging.getLogger("cairn")
 
 LESSONS_AT_ONCE = 100  # in one outcome
+TOLD = "told"  # what is kept under an idempotency key; the answer is the lessons as they are
 BATCH = 500  # lessons that are learnt anew in one transaction
 
 
@@ -44,6 +46,7 @@ class Signals:
         source: str | None = None,
         namespace: str | None = None,
         recall_id: str | None = None,
+        idempotency_key: str | None = None,
     ) -> list[Lesson]:
         """Says the same of several lessons in one transaction; the lessons as they are then, in the order given.
         `recall_id`: the recall that offered them, whose other lessons were not used, then."""
@@ -51,7 +54,8 @@ class Signals:
         if len(rb_ids) > LESSONS_AT_ONCE:
             checks.add(field, f"has {len(rb_ids):,} items; at most {LESSONS_AT_ONCE} are allowed")
         checks.optional("comment", comment)
-        for name, value in (("convId", conv_id), ("source", source), ("recallId", recall_id)):
+        names = {"convId": conv_id, "source": source, "recallId": recall_id, "idempotencyKey": idempotency_key}
+        for name, value in names.items():
             if value is not None:
                 checks.name(name, value)
         if namespace is not None:
@@ -62,7 +66,13 @@ class Signals:
         if recall_id is not None:
             await self._offers.flush()  # the receipt may be a moment old
 
+        told_of = [kind, *wanted, comment, conv_id, source, namespace, recall_id]
+
         async def work(tx: Transaction) -> list[Lesson]:
+            if idempotency_key is not None:
+                if await claim_key(tx, idempotency_key, digest_of(told_of)) is not None:
+                    return await _as_they_are(tx, wanted, field)
+                await tx.run("keep_answer", key=idempotency_key, answer=TOLD)
             receipt = await _receipt(tx, recall_id)
             chosen = [*receipt["offered"], *receipt["withheld"]]
             known = await tx.run("lock_known_lessons", ids=sorted({*wanted, *chosen}))
@@ -176,6 +186,14 @@ async def _pass_on(tx: Transaction, told: Mapping[int, Row], now: datetime, lear
     await tx.run("share_signals", rows=[{"merged": rb_id, "parts": parts[rb_id]} for rb_id in merged])
     await relearn(tx, merged, now, learning)
     await _pass_on(tx, merged, now, learning)
+
+
+async def _as_they_are(tx: Transaction, wanted: Sequence[int], field: str) -> list[Lesson]:
+    rows = await tx.run("lessons_by_id", ids=list(wanted))
+    lessons = {row["properties"]["rb_id"]: Lesson.from_row(row["properties"]) for row in rows}
+    if missing := [str(rb_id) for rb_id in wanted if rb_id not in lessons]:
+        raise NotFound.ids("lesson", field, missing)
+    return [lessons[rb_id] for rb_id in wanted]
 
 
 async def _receipt(tx: Transaction, recall_id: str | None) -> Row:

@@ -77,6 +77,30 @@ async def test_an_outcome_tells_several_lessons_or_none(cairn: Service) -> None:
     assert (await seen(cairn, ids[0]))["usageCount"] == 1
 
 
+async def test_a_call_with_a_key_counts_once(cairn: Service) -> None:
+    """Whoever does not know whether it arrived sends it again; another call does not get the key."""
+    rb_id = await record(cairn, 105)
+    calls = [
+        'giveFeedback(rbId: 105, helpful: true, idempotencyKey: "s1")',
+        'recordOutcome(rbIds: [105], succeeded: true, convId: "c", idempotencyKey: "s2")',
+        'recordStability(rbId: 105, reverted: false, idempotencyKey: "s3")',
+    ]
+    for call in calls:
+        first = await cairn.ask(f"mutation {{ told: {call} {{ rbId confidence usageCount }} }}")
+        at_once = [cairn.ask(f"mutation {{ told: {call} {{ rbId confidence usageCount }} }}") for _ in range(4)]
+        assert await asyncio.gather(*at_once) == [first] * 4
+    lesson = await seen(cairn, rb_id)
+    assert [one["kind"] for one in lesson["signals"]["nodes"]] == ["STABLE", "SUCCEEDED", "HELPFUL"]
+    with pytest.raises(Refused) as refused:
+        await cairn.ask('mutation { giveFeedback(rbId: 105, helpful: false, idempotencyKey: "s1") { rbId } }')
+    assert refused.value.code == "CONFLICT"
+    refusing = 'mutation { giveFeedback(rbId: 106, helpful: true, idempotencyKey: "s4") { usageCount } }'
+    with pytest.raises(Refused, match="106"):
+        await cairn.ask(refusing)
+    await record(cairn, 106)
+    assert (await cairn.ask(refusing))["giveFeedback"] == {"usageCount": 1}  # what was refused has kept no key
+
+
 async def test_stability_is_no_use(cairn: Service) -> None:
     """It moves the confidence; usageCount and lastUsedAt stay."""
     rb_id = await record(cairn, 120)
