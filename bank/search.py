@@ -141,6 +141,8 @@ class Search:
         while True:
             lists = await asking.search_lessons(query, wanted)
             true = await self._true_lessons([hit for hits in lists for hit in hits], query)
+            if asking.degraded is not None:  # found without the index
+                true = {key: one for key, one in true.items() if not one.hidden}
             if len(true) >= query.limit or max(map(len, lists)) < wanted or wanted >= MOST_CANDIDATES:
                 break
             wanted = min(wanted * 4, MOST_CANDIDATES)
@@ -232,9 +234,10 @@ class Search:
         return with_word(each_behind_its_reason(found, brought, links), links, left_out)
 
     async def offered_lessons(self, ids: Collection[int], query: LessonQuery) -> dict[int, Standing]:
-        """Those of these lessons that may be an answer, however they were come by."""
+        """Those of these lessons that may be an answer, though no search has found them."""
         rows: list[Any] = await self._graph.read("standing_of_lessons", ids=sorted(ids)) if ids else []
-        return {one.rb_id: one for one in (Standing(*row) for row in rows) if may_be_offered(one, query)}
+        known = (Standing(*row) for row in rows)
+        return {one.rb_id: one for one in known if not one.hidden and may_be_offered(one, query)}
 
     async def _true_lessons(self, hits: Sequence[Hit], query: LessonQuery) -> dict[int, Standing]:
         """The hits that are true: the lesson exists, in the revision that was found, and may be offered."""
@@ -263,7 +266,6 @@ def may_be_offered(lesson: Standing, query: LessonQuery) -> bool:
     namespace = query.namespace
     return (
         lesson.status == LessonStatus.ACTIVE
-        and not lesson.hidden
         and lesson.confidence >= query.min_confidence
         and (query.outcome is None or lesson.outcome == query.outcome)
         and (query.scope is None or lesson.scope == query.scope)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bank.vectors import LESSONS
+from graph.errors import Unavailable
 from tests.service import Refused, Service
 
 SESSION = """id state attempts error reason namespace outcome tags tokensUsed learnedBy dueAt
@@ -189,10 +190,17 @@ async def test_a_lesson_is_offered_only_when_it_is_whole(cairn: Service, monkeyp
             break
         await asyncio.sleep(0.05)
     assert await offered() == {"Ask for the till.", "Keep the receipt."}
+    with monkeypatch.context() as away:
+        away.setattr(cairn.cairn.search._embedder, "query", _away)
+        assert await offered() == {"Ask for the till.", "Keep the receipt."}
     arrived.set()
     await writing
     await cairn.settled()
     assert await offered() == {"Ask for the till.", "Keep the receipt.", lesson["keyLesson"]}
+
+
+async def _away(*_: Any) -> None:
+    raise Unavailable("The embedder is away for this test")
 
 
 async def test_a_lesson_that_came_back_with_the_work_is_not_learnt_again(cairn: Service) -> None:
