@@ -47,6 +47,7 @@ class Sorted:
 
     new: list[LessonDraft] = field(default_factory=list)
     support: dict[int, list[str]] = field(default_factory=dict)  # a lesson that is there already -> further sources
+    retired: set[int] = field(default_factory=set)  # lessons that were there and are no longer to be offered
     repeated: set[int] = field(default_factory=set)  # lessons that the session had been given
 
     def reason(self) -> str | None:
@@ -57,6 +58,8 @@ class Sorted:
             said.append(f"{quarantined} of its lessons repeat an instruction in its text and are QUARANTINED.")
         if self.support:
             said.append(f"Known already, and supported by it: {', '.join(map(str, sorted(self.support)))}.")
+        if self.retired:
+            said.append(f"Known already, and retired: {', '.join(map(str, sorted(self.retired)))}.")
         if self.repeated:
             said.append(f"It repeats lessons that it had been given: {', '.join(map(str, sorted(self.repeated)))}.")
         if not said and not self.new:
@@ -150,7 +153,9 @@ class Harvest:
         neither the embedder nor the index is asked for it."""
         await tx.run("hold_namespace", namespace=work.namespace)
         rows = await tx.run("lessons_unsearched", namespace=work.namespace, titles=_titles(drafts))
-        held = [Lesson.from_row(row) for row in rows]
+        held = sorted(
+            map(Lesson.from_row, rows), key=_is_retired, reverse=True
+        )  # of one title, what is in use comes last
         found = {draft.title: lesson for draft in drafts for lesson in held if _found_before(draft, lesson)}
         others = [draft for draft in drafts if draft.title not in found]
         vectors = await self._vectors_of(others)
@@ -163,12 +168,15 @@ class Harvest:
         known = {lesson.rb_id: lesson for lesson in (*map(Lesson.from_row, rows), *held)}.values()
         givens = [lesson for lesson in known if given.has(lesson)]
         alike = [lesson for lesson in known if any(_may_be_twins(draft, lesson) for draft in others)]
+        alike.sort(key=_is_retired)  # where one is in use, that is the one
         vectors |= await self._vectors_of([*givens, *alike])
         learnt = Sorted()
         for draft in drafts:
             twin = found.get(draft.title) or next((one for one in alike if _are_twins(draft, one, vectors)), None)
             repeated = next((lesson for lesson in givens if _repeats(draft, lesson, vectors)), None)
-            if repeated is not None:
+            if twin is not None and _is_retired(twin):
+                learnt.retired.add(twin.rb_id)
+            elif repeated is not None:
                 learnt.repeated.add(repeated.rb_id)
             elif twin is not None:
                 learnt.support.setdefault(twin.rb_id, []).extend(draft.link_nodes)
@@ -192,11 +200,12 @@ def _same_finding(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
 
 
 def _same_kind(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
-    """A suspect lesson is compared with suspect ones, so that it is put aside once."""
+    """A suspect lesson is compared with suspect ones, so that it is put aside once; what was retired, pruned or
+    rejected, does not come back by being learnt again."""
     return (
         lesson.namespace == draft.namespace
         and lesson.outcome == draft.outcome.value
-        and lesson.status == draft.status.value
+        and (lesson.status == draft.status.value or _is_retired(lesson))
     )
 
 
@@ -206,6 +215,11 @@ def _found_before(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
 
 def _may_be_twins(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
     return _same_kind(draft, lesson) and share_words(draft.key_lesson, lesson.key_lesson)
+
+
+def _is_retired(lesson: Lesson | LessonDraft) -> bool:
+    """Retired for good: a part of a merged lesson lives on in that one."""
+    return lesson.status == LessonStatus.RETIRED and isinstance(lesson, Lesson) and lesson.merged_into is None
 
 
 def _are_twins(draft: LessonDraft, lesson: Lesson | LessonDraft, vectors: Mapping[str, Vector]) -> bool:
