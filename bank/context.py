@@ -7,7 +7,7 @@ so that it cannot end its place and speak in the service's own voice.
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -25,7 +25,13 @@ GROUPS = {
     "Preferences": (MemoryType.UserPreference,),
 }
 LESSONS_SHARE = 0.5  # of the tokens; what lessons leave is for memories
-_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+")
+_BREAK = re.compile(r"(?<=[.!?。！？])\s+")
+# A full stop after one of these, or after a single letter, does not end a sentence.
+_ABBREVIATION = re.compile(
+    r"\b(?:[^\W\d_]|Dr|Mrs?|Ms|Prof|St|Jr|Sr|Rev|Gen|Col|Ltd|Inc|Corp|Co|Nos?|Figs?|Eqs?|Vol|pp|vs|etc|al|cf|approx|ca"
+    r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.$",
+    re.IGNORECASE,
+)
 
 
 def build(memories: Sequence[FoundMemory], lessons: Sequence[FoundLesson], budget: int) -> tuple[str, int]:
@@ -35,22 +41,24 @@ def build(memories: Sequence[FoundMemory], lessons: Sequence[FoundLesson], budge
     lines: dict[str, list[str]] = {LESSONS_TITLE: [], **{title: [] for title in GROUPS}}
     left = budget - count(NOTE)
 
-    def add(title: str, versions: Iterable[str], most: int) -> int:
-        """Adds the first version that fits; returns what it cost. Each line counts its own break, each title too."""
-        heading = 0 if lines[title] else count(f"\n\n## {title}")
-        for line in versions:
-            cost = heading + count(f"\n{line}")
-            if cost <= most:
-                lines[title].append(line)
-                return cost
-        return 0
+    def heading(title: str) -> int:
+        return 0 if lines[title] else count(f"\n\n## {title}")
+
+    def add(title: str, line: str, most: int) -> int:
+        """Adds a line if it fits; returns what it cost. Each line counts its own break, each title too."""
+        cost = heading(title) + _cost(line)
+        if cost > most:
+            return 0
+        lines[title].append(line)
+        return cost
 
     for_lessons = int(left * LESSONS_SHARE) if memories else left
     for one in lessons:
-        spent = add(LESSONS_TITLE, [_lesson_line(one)], for_lessons)
+        spent = add(LESSONS_TITLE, _lesson_line(one), for_lessons)
         for_lessons, left = for_lessons - spent, left - spent
     for found in memories:
-        left -= add(titles[found.memory.type], _memory_lines(found), left)
+        title = titles[found.memory.type]
+        left -= add(title, _memory_line(found, left - heading(title)), left)
     if not any(lines.values()):
         return "", 0
     parts = [NOTE, *(f"## {title}\n" + "\n".join(own) for title, own in lines.items() if own)]
@@ -80,16 +88,40 @@ def _lesson_line(found: FoundLesson) -> str:
     )
 
 
-def _memory_lines(found: FoundMemory) -> Iterable[str]:
-    """The whole memory, then fewer and fewer of its sentences."""
+def _memory_line(found: FoundMemory, most: int) -> str:
+    """The whole memory, or as many of its sentences as so many tokens hold; the first, if not even that one fits."""
     memory = found.memory
     head = f"- {memory.type} {quoted(memory.id)}, {memory.ingestion_time:%Y-%m-%d}: "
-    yield head + quoted(memory.text)
-    sentences = _SENTENCE.split(" ".join(memory.text.split()))
-    many = len(sentences) - 1
-    while many > 0:
-        yield head + quoted(" ".join(sentences[:many])) + " (shortened)"
-        many //= 2
+    sentences = _sentences(memory.text)
+
+    def first(many: int) -> str:
+        return head + quoted(" ".join(sentences[:many])) + (" (shortened)" if many < len(sentences) else "")
+
+    # About so many, by what each costs alone: a long text is not read to its end to tell a little of it.
+    many, cost = 0, _cost(head)
+    while many < len(sentences) and (cost := cost + count(quoted(sentences[many])[1:-1])) <= most:
+        many += 1
+    while many < len(sentences) and _cost(first(many + 1)) <= most:
+        many += 1
+    while many > 1 and _cost(first(many)) > most:
+        many -= 1
+    return first(max(1, many))
+
+
+def _sentences(text: str) -> list[str]:
+    line = " ".join(text.split())
+    sentences, start = [], 0
+    for found in _BREAK.finditer(line):
+        if not line[found.end()].islower() and not _ABBREVIATION.search(
+            line, max(start, found.start() - 8), found.start()
+        ):
+            sentences.append(line[start : found.start()])
+            start = found.end()
+    return [*sentences, line[start:]]
+
+
+def _cost(line: str) -> int:
+    return count(f"\n{line}")
 
 
 def count(text: str) -> int:
