@@ -259,6 +259,8 @@ class Sync:
     async def _run(self) -> None:
         while True:
             try:
+                if self.trouble is not None:
+                    await self._look_again()
                 if self._jobs:
                     await self._round()
                     continue
@@ -280,7 +282,6 @@ class Sync:
                     self.index_away = self.trouble
                 self._give_up_waiting()
                 await asyncio.sleep(IDLE_SECONDS)
-                await self._look_again()
 
     async def _look_after_others(self) -> None:
         """When nobody waits: what was left marked, what is to be removed, and now and then everything."""
@@ -295,13 +296,10 @@ class Sync:
         """Milvus was away, or is: connects anew."""
         if await self._vectors.check() is None:
             return
-        try:
-            async with self._turn:
-                await self._vectors.connect()
-                await self._vectors.open()
-            self._swept = float("-inf")  # whatever came back may have lost rows
-        except CairnError as error:
-            self.trouble = str(error)
+        async with self._turn:
+            await self._vectors.connect()
+            await self._vectors.open()
+        self._swept = float("-inf")  # whatever came back may have lost rows
 
     async def _round(self) -> None:
         """A fair share of every waiting request."""

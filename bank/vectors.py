@@ -80,8 +80,8 @@ class Vectors:
     async def connect(self) -> None:
         """Connects, anew if it was connected before: a client that lost its server may take minutes to look again."""
         await self.close()
-        address = await asyncio.to_thread(self._lite.start) if self._lite else self._uri
         try:
+            address = await asyncio.to_thread(self._lite.start) if self._lite else self._uri
             client = AsyncMilvusClient(
                 uri=address,
                 token=self._token,

@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
+import bank.lite
 from api.settings import Settings
 from tests.milvus import MilvusServer
 from tests.ports import free_port
@@ -181,6 +182,28 @@ async def test_milvus_lite_is_started_again(cairn: Service, settings: Settings) 
     os.kill(lite.pid, signal.SIGKILL)
     await cairn.remember(memories=[{"event": {"id": "DURING", "text": "While the index was dead."}}])
     await _until_found(cairn, "while the index was dead", {"DURING", "BEFORE"}, 90)
+    assert (await cairn.settled())["ok"]
+
+
+async def test_milvus_lite_that_cannot_be_started_for_a_while(
+    cairn: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full when it is to be started again, and a thing nobody thought of happens: it is tried until it works."""
+    if settings.milvus_uri is not None:
+        pytest.skip("this run uses a Milvus server, not Milvus Lite")
+    start, troubles = bank.lite.spawn, [OSError(28, "No space left on device"), ValueError("unheard of")]
+
+    def spawn(*how: Any) -> Any:
+        if troubles:
+            raise troubles.pop(0)
+        return start(*how)
+
+    monkeypatch.setattr(bank.lite, "spawn", spawn)
+    (lite,) = [p for p in psutil.Process().children() if str(settings.data) in " ".join(p.cmdline())]
+    os.kill(lite.pid, signal.SIGKILL)
+    await cairn.remember(memories=[{"event": {"id": "FULL", "text": "While the disk was full."}}])
+    await _until_found(cairn, "while the disk was full", {"FULL"}, 30)
+    assert not troubles
     assert (await cairn.settled())["ok"]
 
 
