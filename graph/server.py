@@ -94,7 +94,7 @@ class Neo4jServer:
     def password(self) -> str:
         return self.settings.password_file.read_text(encoding="utf-8").strip()
 
-    async def start(self) -> None:
+    async def start(self, patience: float = START_SECONDS) -> None:
         settings = self.settings
         settings.home.mkdir(parents=True, exist_ok=True)
         await asyncio.to_thread(self._stop_left_over)
@@ -110,7 +110,7 @@ class Neo4jServer:
         speed = await asyncio.to_thread(self._archive.options) if self._archive else []
         self._process = self._spawn(jars, speed)
         settings.pid_file.write_text(str(self._process.pid))
-        await self._until_it_answers()
+        await self._until_it_answers(patience)
         await set_first_password(settings.bolt_uri, USER, self.password)
 
     async def stop(self) -> None:
@@ -123,16 +123,22 @@ class Neo4jServer:
         self.settings.pid_file.unlink(missing_ok=True)
 
     async def watch(self) -> None:
-        """Starts Neo4j again whenever it has ended by itself; for a task that is cancelled at the end."""
+        """Starts Neo4j again whenever it has ended by itself, and tries until it answers; for a task that is cancelled at
+        the end. After a crash a large store takes its time: each try is given twice as long as the one before."""
+        patience = float(START_SECONDS)
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            if self._process is None or self._process.poll() is None:
-                continue
-            log.error("Neo4j ended by itself (exit code %s); it is started again", self._process.returncode)
+            if self._process is not None:
+                if self._process.poll() is None:
+                    continue
+                log.error("Neo4j ended by itself (exit code %s); it is started again", self._process.returncode)
             try:
-                await self.start()
-            except SetupError as error:
-                log.error("Neo4j could not be started again: %s", error)
+                await self.start(patience)
+                patience = START_SECONDS
+            except Exception as error:  # whatever it is: nobody else would start it
+                known = isinstance(error, SetupError)
+                log.error("Neo4j could not be started again; it is tried again: %s", error, exc_info=not known)
+                patience *= 2
                 await asyncio.sleep(10 * WATCH_SECONDS)
 
     def _spawn(self, jars: list[Path], options: list[str]) -> subprocess.Popen[bytes]:
@@ -160,9 +166,9 @@ class Neo4jServer:
             # A session of its own: Ctrl-C goes to the service, which then stops Neo4j in order.
             return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
 
-    async def _until_it_answers(self) -> None:
+    async def _until_it_answers(self, seconds: float) -> None:
         assert self._process is not None
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
                 raise SetupError(f"Neo4j did not start: {self._last_words()}")
@@ -170,7 +176,7 @@ class Neo4jServer:
                 return
             await asyncio.sleep(0.1)
         await self.stop()
-        raise SetupError(f"Neo4j did not answer within {START_SECONDS} s: {self._last_words()}")
+        raise SetupError(f"Neo4j did not answer within {seconds:.0f} s: {self._last_words()}")
 
     def _last_words(self) -> str:
         logs = (self.settings.home / "console.log", self.settings.home / "logs" / "neo4j.log")

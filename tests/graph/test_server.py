@@ -1,5 +1,6 @@
 """The Neo4j of our own: ports, its password, and processes that are or are not ours. (Whole lives: tests/api/test_cli.py)"""
 
+import asyncio
 import socket
 import stat
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import graph.server
 from graph.errors import SetupError
 from graph.server import Neo4jServer, ServerSettings, require_free_port
 from tests.conftest import free_port
@@ -33,7 +35,8 @@ def test_a_host_that_is_not_ours_is_refused(host: str) -> None:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Neo4jServer:
-    return Neo4jServer(ServerSettings(home=tmp_path / "neo4j", bolt_port=free_port(), http_port=free_port()))
+    home = tmp_path / "neo4j"
+    return Neo4jServer(ServerSettings(home, bolt_port=free_port(), http_port=free_port(), archive_classes=False))
 
 
 async def test_a_port_is_looked_at_before_anything_starts(server: Neo4jServer) -> None:
@@ -92,6 +95,45 @@ def test_what_was_left_on_our_folder_is_stopped(server: Neo4jServer) -> None:
         assert not server.settings.pid_file.exists()
     finally:
         left.kill()
+
+
+async def test_it_is_started_again_until_it_answers(server: Neo4jServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has ended. There is no memory for it, then it takes too long twice, then it answers: the watch went on trying."""
+    started: list[subprocess.Popen[bytes]] = []
+    answering = asyncio.Event()
+
+    def spawn(*_: object) -> subprocess.Popen[bytes]:
+        if not started:
+            started.append(ended)
+            raise OSError(12, "Cannot allocate memory")
+        started.append(subprocess.Popen(["sleep", "60"]))
+        return started[-1]
+
+    async def answers(*_: object) -> bool:
+        if len(started) == 4:
+            answering.set()
+        return answering.is_set()
+
+    async def no_password(*_: object) -> None: ...
+
+    monkeypatch.setattr(graph.server, "START_SECONDS", 0.2)
+    monkeypatch.setattr(graph.server, "WATCH_SECONDS", 0.01)
+    monkeypatch.setattr(graph.server, "fetch_jars", list)
+    monkeypatch.setattr(graph.server, "_listens", lambda port: True)
+    monkeypatch.setattr(graph.server, "answers", answers)
+    monkeypatch.setattr(graph.server, "set_first_password", no_password)
+    monkeypatch.setattr(server, "_spawn", spawn)
+    ended = server._process = subprocess.Popen(["true"])
+    watching = asyncio.create_task(server.watch())
+    try:
+        async with asyncio.timeout(30):
+            await answering.wait()
+        await asyncio.sleep(0.2)
+        assert not watching.done() and len(started) == 4
+        assert [one.poll() is None for one in started] == [False, False, False, True]
+    finally:
+        watching.cancel()
+        await server.stop()
 
 
 async def test_a_neo4j_that_does_not_start_says_why(tmp_path: Path) -> None:
