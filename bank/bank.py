@@ -33,7 +33,7 @@ from graph.checks import (
     check_window,
     is_storable,
 )
-from graph.errors import BadInput, NotFound, Problem
+from graph.errors import BadInput, Conflict, NotFound, Problem
 from graph.ids import mint
 from graph.model import (
     Edge,
@@ -122,6 +122,18 @@ class Bank:
                 return answer
             except MintedTwice:
                 continue
+            except Conflict as conflict:
+                await self._name_taken(call, conflict)
+                raise
+
+    async def _name_taken(self, call: RememberCall, conflict: Conflict) -> None:
+        """A lesson's id is its key in an index that tenants may share, so it is unique over all of them."""
+        given = [draft.rb_id for draft in call.lessons if draft.rb_id is not None]
+        if taken := [str(row["rb_id"]) for row in await self._graph.read("lessons_of_others", ids=given)]:
+            raise Conflict(
+                f"The lesson id {', '.join(taken)} belongs to another tenant: leave rbId out, or choose another.",
+                [Problem("rbId", f"{one} belongs to another tenant") for one in taken],
+            ) from conflict
 
     async def _write_call(self, call: RememberCall, revision: int) -> tuple[Remembered, list[Change]]:
         memory_drafts, edge_drafts, minted = with_ids(call.memories, call.edges)

@@ -103,11 +103,12 @@ class Integrity:
         (lessons,) = await self._graph.read("lesson_counts")
         verdicts: dict[str, str] = {}
         vectors: dict[str, int] = {}
-        twins = 0
+        twins = strays = 0
         for kind in KINDS:
             seen = 0
             async for page in self._vectors.revisions(kind.collection):
                 seen += len(page)
+                strays += await self._strays(kind, page, mend)
                 verdicts |= await self._suspects(kind, [owner for _, owner, _ in page], mend)
             after: Any = kind.first_key
             while rows := await self._graph.read(kind.page, after=after, limit=PAGE):
@@ -122,7 +123,7 @@ class Integrity:
             node_vectors=vectors[MEMORIES],
             lesson_vectors=vectors[LESSONS],
             missing_vectors=found.count("missing"),
-            orphan_vectors=found.count("orphan"),
+            orphan_vectors=found.count("orphan") + strays,
             stale_vectors=found.count("stale") + twins,
             pending=await self.pending(),
         )
@@ -157,6 +158,13 @@ class Integrity:
             await self._graph.run("note_removals", collection=kind.collection, keys=orphans)
         if others:
             await self._graph.run(kind.mark, keys=others)
+
+    async def _strays(self, kind: Kind, page: Sequence[tuple[Any, Any, int]], mend: bool) -> int:
+        """Rows under keys that no record has. Nobody else would ever move them, so they are removed at once."""
+        found = [key for key, owner, _ in page if key != self.primary_key(kind, owner)]
+        if mend:
+            await self._vectors.delete(kind.collection, found)
+        return len(found)
 
     async def _twins(self, kind: Kind, mend: bool) -> int:
         """Keys that have two rows. A removal takes both, and marks the record, which is then indexed once."""

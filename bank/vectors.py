@@ -230,17 +230,12 @@ class Vectors:
 
     async def delete(self, collection: str, keys: Sequence[Any]) -> None:
         if keys:
-            literals = ", ".join(_literal(key) for key in keys)
-            await self._call(
-                self._client.delete(collection, filter=f"{KEYS[collection]} in [{literals}]", timeout=WRITE_SECONDS),
-                WRITE_SECONDS,
-            )
+            ours = self._rows_of(collection, keys)
+            await self._call(self._client.delete(collection, filter=ours, timeout=WRITE_SECONDS), WRITE_SECONDS)
 
     async def count(self, collection: str, keys: Sequence[Any] | None = None) -> int:
         """How many rows there are, of these keys or in all; a key that was inserted twice counts twice."""
-        expression = f"tenant == {_literal(self._tenant)}"
-        if keys is not None:
-            expression += f" and {KEYS[collection]} in [{', '.join(_literal(key) for key in keys)}]"
+        expression = f"tenant == {_literal(self._tenant)}" if keys is None else self._rows_of(collection, keys)
         rows = await self._call(
             self._client.query(collection, filter=expression, output_fields=["count(*)"], timeout=SECONDS)
         )
@@ -275,7 +270,7 @@ class Vectors:
         rows = await self._call(
             self._client.query(
                 collection,
-                filter=f"{key} in [{', '.join(_literal(one) for one in keys)}]",
+                filter=self._rows_of(collection, keys),
                 output_fields=[key, "revision"],
                 timeout=SECONDS,
             )
@@ -342,11 +337,10 @@ class Vectors:
         keys = [embedding_id(self._tenant, one) if collection == MEMORIES else one for one in owners]
         if not keys:
             return []
-        literals = ", ".join(_literal(key) for key in keys)
         rows: list[dict[str, Any]] = await self._call(
             self._client.query(
                 collection,
-                filter=f"tenant == {_literal(self._tenant)} and {KEYS[collection]} in [{literals}]",
+                filter=self._rows_of(collection, keys),
                 output_fields=[_owner(collection), "revision", field],
                 timeout=SECONDS,
             )
@@ -405,6 +399,10 @@ class Vectors:
             return True
         self._filled.add(collection)
         return False
+
+    def _rows_of(self, collection: str, keys: Sequence[Any]) -> str:
+        literals = ", ".join(_literal(key) for key in keys)
+        return f"tenant == {_literal(self._tenant)} and {KEYS[collection]} in [{literals}]"
 
     def _memory_expression(self, filter: MemoryFilter) -> str:
         """All of a filter but `textContains`, which the graph answers: it knows upper and lower case of all letters."""

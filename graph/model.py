@@ -142,8 +142,8 @@ def memory_from_row(row: Mapping[str, Any]) -> Memory:
 
 def embedding_id(tenant: str, memory_id: str) -> str:
     """The memory's row in the vector store, where the tenants share one collection. Milvus Lite puts keys into SQL as
-    they are, so what would end a literal there is spelt as in a URL."""
-    spelt = memory_id.replace("%", "%25").replace("'", "%27")
+    they are, so what would end a literal there is spelt as in a URL; so is a slash, which ends the tenant's name."""
+    spelt = memory_id.replace("%", "%25").replace("'", "%27").replace("/", "%2F")
     return f"emb_{spelt}" if tenant == DEFAULT_TENANT else f"emb_{tenant}/{spelt}"
 
 

@@ -143,9 +143,12 @@ class Graph:
             async with self._driver.session(database=self._database) as session:
                 try:
                     await (await session.run(Query(text))).consume()
-                except ClientError as error:
+                except Neo4jError as error:
                     if error.code is not None and error.code.endswith("AlreadyExists"):
                         raise Conflict("Somebody else defines the same at this moment.") from error
+                    if error.code is not None and error.code.endswith("ConstraintCreationFailed"):
+                        why = " ".join((error.message or "").split())
+                        raise SetupError(f"What is stored breaks a rule of this version. {why}") from error
                     raise
 
     async def explain(self, text: str, **parameters: Any) -> dict[str, Any]:

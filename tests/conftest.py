@@ -10,6 +10,7 @@ import pytest
 
 from api.settings import Settings
 from graph.server import USER, Neo4jServer, ServerSettings
+from graph.session import connect
 from tests.ports import free_port
 from tests.service import Service, serving
 
@@ -66,19 +67,26 @@ async def neo4j(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[
 
 
 @pytest.fixture(scope="module")
-async def settings(neo4j: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """The settings of a service with nothing in it: a new tenant, a new index."""
+async def settings(neo4j: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Settings]:
+    """The settings of a service with nothing in it: a new tenant, a new index. Afterwards nothing is left of that tenant,
+    nor of those whose names begin with its: lesson ids are unique in a database, and the next module wants them too."""
     milvus = {}
     if uri := os.environ.get("CAIRN_TEST_MILVUS_URI"):
         milvus = {"milvus_uri": uri, "milvus_token": os.environ.get("CAIRN_TEST_MILVUS_TOKEN", "")}
-    return Settings(
+    tenant = f"test-{secrets.token_hex(4)}"
+    yield Settings(
         **neo4j,
         **milvus,
         data=tmp_path_factory.mktemp("data"),
-        tenant=f"test-{secrets.token_hex(4)}",
+        tenant=tenant,
         port=free_port(),
         embedder="wordllama",
     )
+    graph = await connect(neo4j["neo4j_uri"], neo4j["neo4j_user"], neo4j["neo4j_password"], tenant)
+    await graph.define(
+        f"MATCH (n) WHERE n.tenant STARTS WITH '{tenant}' CALL (n) {{ DETACH DELETE n }} IN TRANSACTIONS"
+    )
+    await graph.close()
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import secrets
 from collections.abc import AsyncIterator
 from typing import Any
@@ -88,7 +87,6 @@ async def serving(settings: Settings) -> AsyncIterator[Service]:
         finally:
             server.should_exit = True
             await task
-            await _forget_tenant(cairn)
 
 
 @contextlib.asynccontextmanager
@@ -109,10 +107,3 @@ async def _own_database(settings: Settings) -> AsyncIterator[Settings]:
             await client.drop_collection(collection)
         await client.drop_database(name)
         await client.close()
-
-
-async def _forget_tenant(cairn: Cairn) -> None:
-    """A test leaves nothing behind in a Neo4j that is somebody's own."""
-    if os.environ.get("CAIRN_TEST_NEO4J_URI"):
-        tenant = cairn.graph.tenant
-        await cairn.graph.define(f"MATCH (n {{tenant: '{tenant}'}}) CALL (n) {{ DETACH DELETE n }} IN TRANSACTIONS")

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bank.vectors import LESSONS, MEMORIES, IndexAway, lesson_row, memory_row
+from graph.model import embedding_id
 from tests.service import Service
 
 RECALL = """query($input: RecallInput!) { recall(input: $input) { context
@@ -195,11 +196,11 @@ async def test_stale_and_orphan_rows_never_appear(cairn: Service) -> None:
     vector, named, learnt = await service.embedder.passages([QUESTION, "Quenvil: a ghost.", lesson.context_to_prefer])
     tenant = service.graph.tenant
     ghosts = [
-        {**memory_row(seed, tenant, vector), "embedding_id": "emb_G1", "pointer_to_node": "GHOST", "text": QUESTION},
-        {**memory_row(seed, tenant, named), "embedding_id": "emb_G2", "pointer_to_node": "GHOST2", "text": "Quenvil: a ghost."},
-        {**memory_row(seed, tenant, vector), "embedding_id": "emb_G3", "pointer_to_node": "FAR", "text": QUESTION, "revision": 1},
+        {**memory_row(seed, tenant, vector), "embedding_id": embedding_id(tenant, "GHOST"), "pointer_to_node": "GHOST", "text": QUESTION},
+        {**memory_row(seed, tenant, named), "embedding_id": embedding_id(tenant, "GHOST2"), "pointer_to_node": "GHOST2", "text": "Quenvil: a ghost."},
+        {**memory_row(seed, tenant, vector), "embedding_id": embedding_id(tenant, "FAR"), "pointer_to_node": "FAR", "text": QUESTION, "revision": 1},
     ]  # fmt: skip
-    await service.vectors.insert(MEMORIES, ghosts)
+    await service.vectors.upsert(MEMORIES, ghosts)
     await service.vectors.insert(LESSONS, [{**lesson_row(lesson, tenant, learnt, learnt), "rb_id": 404}])
     answer = await _recall(cairn, hops=1)
     assert not {"GHOST", "GHOST2", "FAR"} & _whys(answer).keys()

@@ -9,6 +9,7 @@ import pytest
 
 from api.settings import Settings
 from graph.errors import SetupError
+from graph.model import embedding_id
 from graph.schema import SchemaFile, apply_schema, schema_files
 from graph.session import Graph, connect
 
@@ -116,3 +117,24 @@ async def test_a_file_that_fails_is_not_noted(graph: Graph, tmp_path: Path) -> N
     with pytest.raises(Exception, match="THIS"):
         await apply_schema(graph, broken)
     assert FIRST not in await applied(graph)
+
+
+async def test_stored_records_that_break_a_new_rule_are_named(graph: Graph, tmp_path: Path) -> None:
+    """Two records where the new version allows one: the start is refused, and says which value they share."""
+    body = "CREATE (:SchemaTest {v: 7001}), (:SchemaTest {v: 7001}); CREATE CONSTRAINT schema_test FOR (t:SchemaTest) REQUIRE t.v IS UNIQUE;"
+    with pytest.raises(SetupError, match=r"breaks a rule of this version.*`v` = 7001"):
+        await apply_schema(graph, files(tmp_path, f990001_begin=body))
+
+
+async def test_keys_of_ids_with_a_slash_are_spelt_anew(graph: Graph) -> None:
+    """Memories of versions before 011: their keys become what the service computes, and they are marked."""
+    planted = {"a/b%c'd": "emb_old", "plain": "emb_plain"}
+    for id, key in planted.items():
+        await graph.define(
+            f'CREATE (:Memory:Event {{tenant: "{graph.tenant}", id: "{id}", embedding_id: "{key}", revision: 1}})'
+        )
+    (file,) = (file for file in schema_files() if file.number == 11)
+    await graph.define(file.commands[-1])
+    rows = {row["properties"]["id"]: row["properties"] for row in await graph.read("memories_by_id", ids=list(planted))}
+    assert rows["a/b%c'd"]["embedding_id"] == embedding_id(graph.tenant, "a/b%c'd") and rows["a/b%c'd"]["to_index"]
+    assert rows["plain"]["embedding_id"] == "emb_plain" and "to_index" not in rows["plain"]

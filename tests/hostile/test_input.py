@@ -1,6 +1,7 @@
 """Bad input is refused whole: a code, every wrong field by name, and nothing stored. Strange input is kept exactly."""
 
 import base64
+import copy
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from bank.model import Lesson
-from bank.vectors import LESSONS, MEMORIES, lesson_row, memory_row
+from bank.vectors import LESSONS, MEMORIES, Vectors, lesson_row, memory_row
 from graph.model import UserRequest, embedding_id
 from graph.session import Graph
 from tests.hostile.asking import counts, refused
@@ -838,8 +839,15 @@ async def foreign(cairn: Service) -> AsyncIterator[Graph]:
     )
     yield theirs
     await theirs.define(f"MATCH (n {{tenant: '{tenant}'}}) DETACH DELETE n")
-    await vectors.delete(MEMORIES, [memory.embedding_id for memory in memories])
-    await vectors.delete(LESSONS, [taught.rb_id])
+    await _index_of(cairn, theirs).delete(MEMORIES, [memory.embedding_id for memory in memories])
+    await _index_of(cairn, theirs).delete(LESSONS, [taught.rb_id])
+
+
+def _index_of(cairn: Service, theirs: Graph) -> Vectors:
+    """The same index, seen by another tenant."""
+    index = copy.copy(cairn.cairn.vectors)
+    index._tenant = theirs.tenant
+    return index
 
 
 async def test_another_tenants_records_are_never_shown(cairn: Service, foreign: Graph) -> None:
@@ -893,8 +901,11 @@ async def test_another_tenants_records_cannot_be_touched(cairn: Service, foreign
     kept = await foreign.read("memories_by_id", ids=["theirs", "both"])
     assert sorted(row["properties"]["text"] for row in kept) == ["foreign secret words"] * 2
     keys = [embedding_id(foreign.tenant, name) for name in ("theirs", "both")]
-    assert set(await cairn.cairn.vectors.revisions_of(MEMORIES, keys)) == set(keys)
-    assert set(await cairn.cairn.vectors.revisions_of(LESSONS, [31_337])) == {31_337}
+    ours, others = cairn.cairn.vectors, _index_of(cairn, foreign)
+    for collection, some in ((MEMORIES, keys), (LESSONS, [31_337])):
+        await ours.delete(collection, some)
+        assert await ours.revisions_of(collection, some) == {}
+        assert set(await others.revisions_of(collection, some)) == set(some)
 
 
 # ---------------------------------------------------------------- last, because what fails here leaves the index behind
