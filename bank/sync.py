@@ -377,8 +377,9 @@ class Sync:
 
     # ------------------------------------------------------------ what others left
 
-    async def drain(self, progress: Callable[[int], None] = lambda done: None) -> None:
-        """Indexes every marked record that nobody is at, and removes every row that is noted for removal."""
+    async def drain(self, progress: Callable[[int], None] = lambda done: None, before: int | None = None) -> None:
+        """Indexes every marked record that nobody is at, and removes every row that is noted for removal. `before`: every
+        revision older than this, also what another process may still be at."""
         done = 0
         async with self._turn:
             for kind in KINDS:
@@ -391,7 +392,7 @@ class Sync:
                         kind.collection, [self._integrity.primary_key(kind, key) for key in keys]
                     )
                     await self._graph.run(kind.settle, keys=keys)
-                while due := await self._due(kind):
+                while due := await self._due(kind, before):
                     changes = [Change(record) for record in due]
                     await self._put_rows(changes)
                     await self._clear_marks(changes)
@@ -399,14 +400,14 @@ class Sync:
                     progress(done)
             self._given_up.clear()
 
-    async def _due(self, kind: Kind) -> list[Memory | Lesson]:
+    async def _due(self, kind: Kind, before: int | None) -> list[Memory | Lesson]:
         rows = await self._graph.read(
             kind.pending,
             limit=ROUND,
             under_way=list(self._under_way),
             all=self._alone,
             given_up=list(self._given_up),
-            older_than=mint() - (int(ANOTHERS_SECONDS * 1000) << COUNTER_BITS),
+            older_than=before or mint() - (int(ANOTHERS_SECONDS * 1000) << COUNTER_BITS),
         )
         # A write that was committed on the way there is in the answer, and is indexed by its own job: taken here as well,
         # it would be in the index twice.
@@ -437,7 +438,7 @@ class Sync:
         """Mends every disagreement: links on both sides, rows that are missing, stale or without a record."""
         await self._integrity.mend_links()
         await self.sweep()
-        await self.drain(progress=self._told())
+        await self.drain(progress=self._told(), before=mint())
         return await self.compare()
 
     async def compare(self) -> Disagreements:
@@ -466,7 +467,7 @@ class Sync:
                 after = rows[-1]["key"]
                 await self._graph.run(kind.mark, keys=[row["key"] for row in rows])
                 total += len(rows)
-        await self.drain(progress=lambda done: progress(done, total))
+        await self.drain(progress=lambda done: progress(done, total), before=mint())
         return total
 
 

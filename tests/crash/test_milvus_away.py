@@ -12,6 +12,8 @@ import pytest
 
 import bank.lite
 from api.settings import Settings
+from bank.vectors import LESSONS, MEMORIES
+from graph.model import embedding_id
 from tests.milvus import MilvusServer
 from tests.ports import free_port
 from tests.service import Service, serving
@@ -132,6 +134,20 @@ async def _all_is_well(cairn: Service, name: str) -> None:
     assert f"{name}-1" in await _found(cairn, "changed meanwhile")
     assert "BEFORE" not in await _found(cairn, "before the outage")
     assert (await _index(cairn))["up"] is True
+
+
+async def test_repair_on_a_server_mends_what_was_written_a_moment_ago(elsewhere: Service) -> None:
+    """Its marks could be another process's business, which repair does not wait for."""
+    await elsewhere.remember(
+        memories=[{"event": {"id": "YOUNG", "text": "A moment ago."}}],
+        lessons=[{"rbId": "82", "keyLesson": "Young.", "contextToPrefer": "A moment ago."}],
+    )
+    vectors = elsewhere.cairn.vectors
+    await vectors.delete(MEMORIES, [embedding_id(elsewhere.cairn.graph.tenant, "YOUNG")])
+    await vectors.delete(LESSONS, [82])
+    report = (await elsewhere.ask("mutation { repair(dryRun: false) { ok missingVectors pending } }"))["repair"]
+    assert report == {"ok": True, "missingVectors": 0, "pending": 0}
+    assert "YOUNG" in await _found(elsewhere, "a moment ago")
 
 
 async def test_a_milvus_server_that_stops_and_comes_back(elsewhere: Service, milvus: MilvusServer) -> None:
