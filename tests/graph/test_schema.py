@@ -127,7 +127,7 @@ async def test_stored_records_that_break_a_new_rule_are_named(graph: Graph, tmp_
 
 
 async def test_keys_of_ids_with_a_slash_are_spelt_anew(graph: Graph) -> None:
-    """Memories of versions before 011: their keys become what the service computes, and they are marked."""
+    """Memories of versions before 012: their keys become what the service computes, and they are marked."""
     planted = {"a/b%c'd": "emb_old", "plain": "emb_plain"}
     for id, key in planted.items():
         await graph.define(
