@@ -314,10 +314,10 @@ async def test_a_sweep_merges_everything_and_tells_how_far_it_is(cairn: Service)
 
 async def test_the_clock_starts_sweeps_by_itself(ticking: Service, cairn: Service) -> None:
     """Where a time is set, every kind of sweep runs again and again; where none is, never."""
-    await ticking.remember(lessons=[lesson(n, "Knot the rope.", "Wind comes up.") for n in (1, 2)])
+    await ticking.remember(lessons=[lesson(n, "Knot the rope.", "Wind comes up.") for n in (901, 902)])
 
     async def merged() -> str | None:
-        return (await one(ticking, "1"))["mergedInto"]  # type: ignore[no-any-return]
+        return (await one(ticking, "901"))["mergedInto"]  # type: ignore[no-any-return]
 
     assert await _until(merged)
     first = await _sweep(ticking, "CONSOLIDATE")

@@ -133,7 +133,7 @@ async def test_keys_of_ids_with_a_slash_are_spelt_anew(graph: Graph) -> None:
         await graph.define(
             f'CREATE (:Memory:Event {{tenant: "{graph.tenant}", id: "{id}", embedding_id: "{key}", revision: 1}})'
         )
-    (file,) = (file for file in schema_files() if file.number == 11)
+    (file,) = (file for file in schema_files() if file.number == 12)
     await graph.define(file.commands[-1])
     rows = {row["properties"]["id"]: row["properties"] for row in await graph.read("memories_by_id", ids=list(planted))}
     assert rows["a/b%c'd"]["embedding_id"] == embedding_id(graph.tenant, "a/b%c'd") and rows["a/b%c'd"]["to_index"]
