@@ -22,7 +22,11 @@ _NUMBER = re.compile(r"(?<![\w.])\d[\d.,]*(?!\w)")
 _COUNTS = re.compile(r"\b\d+ (?:of|out of|in) (?:the )?\d+\b|\b\d+ (?:sessions?|tries|times|steps?)\b", re.IGNORECASE)
 _NEGATION = re.compile(r"\b(?:not|never|no|don't|doesn't|avoid|without|instead of)\b", re.IGNORECASE)
 # How `bank/context.py` writes a lesson into a prompt; an agent may hand it in again with its work.
-_RECALLED_LINE = re.compile(r"^.*\(lesson (\d{1,19})\)\s*$", re.MULTILINE)
+_RECALLED = r"\(lesson (?P<id>\d{1,19})(?:; (?:needed by|CONTRADICTS|rather than) lesson \d[\d, ]*)*\)"
+_RECALLED_LINE = re.compile(rf"^.*{_RECALLED}\s*$", re.MULTILINE)
+# The same inside a JSON string, where a line ends in a backslash and an n, or in two and an n in a string in a string.
+_ENDS = r"(?<!\\)\\{1,2}n"
+_RECALLED_IN_JSON = re.compile(rf"(?P<end>{_ENDS})(?:(?!{_ENDS}).)*{_RECALLED}(?=[\\\"]|$)", re.MULTILINE)
 _MENTIONED = re.compile(r"\blesson[ #:]{1,2}(\d{1,19})\b", re.IGNORECASE)
 
 
@@ -77,7 +81,10 @@ def without_recalled(work: Work) -> Work:
     """The work without the lines of a recalled context: what was learnt before is not to be learnt from it."""
 
     def cleaned(text: str | None) -> str | None:
-        return text if text is None else _RECALLED_LINE.sub(r"[lesson \1, recalled]", text)
+        if text is None:
+            return None
+        text = _RECALLED_LINE.sub(r"[lesson \g<id>, recalled]", text)
+        return _RECALLED_IN_JSON.sub(r"\g<end>[lesson \g<id>, recalled]", text)
 
     steps = tuple(
         WorkStep(

@@ -257,6 +257,32 @@ async def test_a_lesson_that_was_recalled_is_not_learnt_again(cairn: Service, ch
     assert end["reason"] == "It repeats lessons that it had been given: 4001."
 
 
+async def test_a_recalled_context_is_known_with_links_and_inside_json(cairn: Service, chat: ChatServer) -> None:
+    """What a lesson requires or contradicts stands in its line; a tool answers with the context in a JSON string, and
+    that in another: the model sees none of the lessons, and all that stands around them."""
+    await cairn.ask(
+        """mutation { remember(input: {convId: "z", lessons: [
+          {rbId: "4101", namespace: "linked", keyLesson: "Ask the \\"ombudsman\\" first.", contextToPrefer: "A customer wants money back."},
+          {rbId: "4102", namespace: "linked", keyLesson: "Have C:\\\\new receipts at hand.", contextToPrefer: "Papers."},
+          {rbId: "4103", namespace: "linked", keyLesson: "Pay nothing back.", contextToPrefer: "A customer wants money back now."}]}) { created }
+        needs: connectLessons(source: "4101", target: "4102", type: REQUIRES) { type }
+        clash: connectLessons(source: "4101", target: "4103", type: CONFLICTS) { type } }"""
+    )
+    data = await cairn.ask('{ recall(input: {query: "customer wants money back", namespace: "linked"}) { context } }')
+    context = data["recall"]["context"]
+    assert "(lesson 4102; needed by lesson 4101)" in context and "(lesson 4101; CONTRADICTS lesson 4103)" in context
+    once = json.dumps({"context": context, "tokens": 99})
+    for result in (context, once, json.dumps([{"type": "text", "text": once}])):
+        await learnt(
+            cairn, "linked", steps=[{"action": "recall", "result": result}], answer="I looked, see (lesson 9) too."
+        )
+        seen = record_of(chat.calls[-1])
+        assert not [words for words in ("ombudsman", "receipts", "Pay nothing", "Papers") if words in seen]
+        assert all(f"[lesson {rb_id}, recalled]" in seen for rb_id in (4101, 4102, 4103))
+        assert "Recalled records." in seen and "see (lesson 9) too." in seen
+        assert ("tokens" in seen) == (result != context)
+
+
 async def test_an_instruction_in_the_text_becomes_no_lesson_that_is_offered(cairn: Service, chat: ChatServer) -> None:
     """A tool's answer orders the agent about; the model falls for it: the lesson is QUARANTINED, found by no search,
     once however often it comes, and offered when a person has set it ACTIVE."""
