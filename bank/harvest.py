@@ -25,7 +25,7 @@ from bank.suspicion import suspect
 from bank.sync import Change, Sync
 from bank.vectors import Vectors
 from bank.work import Learnt, Work
-from graph.checks import LINKS, Checks
+from graph.checks import LINKS, TAGS, Checks
 from graph.ids import mint
 from graph.session import Graph, Row, Transaction
 from graph.store import MintedTwice
@@ -244,7 +244,7 @@ def _draft(learnt: Learnt, work: Work, learned_by: str, aside: bool) -> LessonDr
         title=learnt.title,
         key_lesson=learnt.key_lesson,
         context_to_prefer=learnt.context_to_prefer,
-        tags=tuple(dict.fromkeys(learnt.tags)),
+        tags=tuple(dict.fromkeys(learnt.tags))[:TAGS],
         link_nodes=tuple(dict.fromkeys((work.request_memory, *learnt.sources)))[:LINKS],
         outcome=learnt.outcome,
         namespace=work.namespace,

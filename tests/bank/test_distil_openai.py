@@ -106,6 +106,14 @@ async def test_a_lesson_that_the_model_wrote_is_whole_and_found(cairn: Service, 
     assert chat.keys == {f"Bearer {KEY}"}
 
 
+async def test_a_lesson_has_no_more_tags_than_it_may(cairn: Service, chat: ChatServer) -> None:
+    """The session's tags, as many as a session may have, and the model's own: the first hundred are kept."""
+    tags = [f"t{number}" for number in range(100)]
+    chat.always = says(lessons(CARD))
+    end = await learnt(cairn, "tags", tags=tags)
+    assert end["state"] == "DONE" and end["lessons"][0]["tags"] == tags
+
+
 async def test_what_went_wrong_starts_lower(cairn: Service, chat: ChatServer) -> None:
     """A failed session is asked what to do instead; a lesson to avoid starts at 0.6."""
     chat.always = says(
