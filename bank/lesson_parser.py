@@ -69,7 +69,7 @@ def _json_values(text: str) -> list[Any]:
     for candidate in (text, *_FENCE.findall(text)):
         try:
             found.append(json.loads(candidate))
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
     decoder = json.JSONDecoder()
     place = 0
@@ -78,6 +78,8 @@ def _json_values(text: str) -> list[Any]:
             found.append(decoder.raw_decode(text, start.start())[0])
         except ValueError:
             place = start.start() + 1
+        except RecursionError:  # so deep is no lesson
+            break
     return found
 
 

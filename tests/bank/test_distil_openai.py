@@ -445,7 +445,11 @@ def test_lessons_are_read_however_they_are_written(said: str, parsed: list[Parse
 
 
 @pytest.mark.parametrize(
-    "said", ["", "Sorry.", "{", "[1, 2]", '{"answer": 42}', '{"lessons": [{"title": "T"}]}', '{"lessons": 7}']
+    "said",
+    [
+        *("", "Sorry.", "{", "[1, 2]", '{"answer": 42}', '{"lessons": [{"title": "T"}]}', '{"lessons": 7}'),
+        *(pytest.param(open * 200_000, id=f"deep {open}") for open in ("[", '{"lessons":')),
+    ],
 )
 def test_what_holds_no_lesson_is_refused(said: str) -> None:
     """Something else than lessons or NO_EXTRACTIONS is no answer."""
