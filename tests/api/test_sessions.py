@@ -257,8 +257,10 @@ async def test_unknown_sessions(cairn: Service) -> None:
 
 async def test_a_session_goes_with_all_that_came_only_from_it(cairn: Service) -> None:
     """Its lesson, its memories and edges go, but for a memory that another's edge leads to and one that a lesson of
-    somebody's hand was learnt from; the stores agree, and its key cannot be used again."""
-    session = await submit(cairn, convId="gone", namespace="gone", idempotencyKey="gone")
+    somebody's hand was learnt from; an edge nobody wrote keeps nothing. The stores agree, and its key cannot be used
+    again."""
+    request = {"request": "Refund the Zephyrion to Ms Berg."}
+    session = await submit(cairn, convId="gone", namespace="gone", idempotencyKey="gone", **request)
     assert len((await ended(cairn, session["id"]))["lessons"]) == 1
     ids = [m["id"] for m in session["memories"]]
     await cairn.remember(
@@ -266,9 +268,12 @@ async def test_a_session_goes_with_all_that_came_only_from_it(cairn: Service) ->
         edges=[{"source": "EV1", "target": ids[3], "text": "Why the card works.", "weight": 0.7}],
         lessons=[{"rbId": "88", "keyLesson": "Refund to the card.", "contextToPrefer": "Refunds.", "linkNodes": [ids[4]]}],
     )  # fmt: skip
+    alike = [{"event": {"id": "EV2", "text": "The Zephyrion arrived."}}]
+    linked = await cairn.remember("other", memories=alike, linkTopics=True)
+    assert [edge["target"]["id"] for edge in linked["edges"]] == [ids[0]]
     answer = (await cairn.ask(DELETE, id=session["id"]))["deleteSession"]
     assert answer == {
-        "id": session["id"], "deleted": True, "memoriesRemoved": 3, "edgesRemoved": 4, "lessonsRemoved": 1,
+        "id": session["id"], "deleted": True, "memoriesRemoved": 3, "edgesRemoved": 5, "lessonsRemoved": 1,
         "keptMemories": [ids[3], ids[4]], "keptLessons": [],
     }  # fmt: skip
     seen = await cairn.ask('{ conversation(convId: "gone") { memories { id } } lesson(rbId: "88") { linkNodes } }')
@@ -277,7 +282,7 @@ async def test_a_session_goes_with_all_that_came_only_from_it(cairn: Service) ->
     assert (await cairn.ask(READ, id=session["id"]))["session"] is None
     assert (await cairn.settled())["ok"]
     with pytest.raises(Refused, match="has been deleted") as refused:
-        await submit(cairn, convId="gone", namespace="gone", idempotencyKey="gone")
+        await submit(cairn, convId="gone", namespace="gone", idempotencyKey="gone", **request)
     assert refused.value.code == "CONFLICT"
 
 
