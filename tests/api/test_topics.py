@@ -69,7 +69,8 @@ async def test_what_is_frequent_joins_nothing(cairn: Service) -> None:
 
 
 async def test_a_handful_at_most_and_never_beside_an_agents_edge(cairn: Service) -> None:
-    """No memory has more than five, at whichever end; two that an agent has joined are not joined again."""
+    """No memory has more than five, at whichever end; two that an agent has joined are not joined again; where an agent
+    joins two later, what nobody wrote gives way."""
     await _remember(cairn, ("D0", "Thornbury is old.", []), ("D1", "Thornbury is small.", []), link=False)
     written = {"id": "DD", "source": "D0", "target": "D1", "text": "The same town.", "weight": 0.9}
     answer = await _remember(
@@ -80,6 +81,14 @@ async def test_a_handful_at_most_and_never_beside_an_agents_edge(cairn: Service)
     assert len(answer["edges"]) == len(edges) > 14
     for n in range(14):
         assert sum(edge["machineMade"] for edge in await _edges(cairn, f"D{n}")) <= 5
+    before = await _edges(cairn, "D2")
+    made = next(edge for edge in before if edge["machineMade"])
+    ends = {"source": made["target"]["id"], "target": made["source"]["id"]}
+    later = {"id": "DL", **ends, "text": "One followed the other.", "weight": 0.8}
+    for _ in range(2):
+        await _remember(cairn, edges=[later])
+        after = await _edges(cairn, "D2")
+        assert {edge["id"] for edge in after} == {edge["id"] for edge in before} - {made["id"]} | {"DL"}
 
 
 async def test_a_changed_memory_loses_them_and_an_edited_edge_is_the_agents(cairn: Service) -> None:
