@@ -348,6 +348,7 @@ class Bank:
                 wanted |= first_title(old["title"], old["key_lesson"], patch["key_lesson"])
             if wanted.get("status") == LessonStatus.ACTIVE and row["properties"]["status"] == LessonStatus.RETIRED:
                 wanted["reinstated"] = True  # what has retired it does not retire it again by itself
+                wanted["merged_into"] = None  # it stands for itself again
             return await revise(tx, row, wanted, datetime.now(UTC), revision)
 
         async with self._sync.writing() as revision:

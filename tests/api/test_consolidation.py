@@ -155,6 +155,20 @@ async def test_a_merge_of_merges_is_undone_from_the_outside(cairn: Service) -> N
     assert unknown.value.code == "NOT_FOUND"
 
 
+async def test_a_part_that_is_set_active_by_hand_stands_for_itself(cairn: Service) -> None:
+    """It names no lesson that it became part of; what is said of it counts for it alone, and undoing leaves it as it is."""
+    await cairn.remember(lessons=[_ladder(rb_id, "A ladder is borrowed.", "n14") for rb_id in (91, 92)])
+    (done,) = await merges(cairn, namespace="n14", dryRun=False)
+    await cairn.ask("mutation { updateLesson(rbId: 91, patch: {status: ACTIVE}) { rbId } }")
+    part = await one(cairn, "91")
+    assert (part["status"], part["mergedInto"]) == ("ACTIVE", None)
+    assert (await one(cairn, "92"))["mergedInto"] == done["merged"]["rbId"]
+    await cairn.ask("mutation { giveFeedback(rbId: 91, helpful: true) { rbId } }")
+    assert (await one(cairn, done["merged"]["rbId"]))["signals"]["nodes"] == []
+    await cairn.ask(UNDO, rbId=done["merged"]["rbId"])
+    assert [(part["status"], part["mergedInto"]) for part in [await one(cairn, "91"), await one(cairn, "92")]] == [("ACTIVE", None)] * 2  # fmt: skip
+
+
 def _ladder(rb_id: int, context: str, namespace: str) -> dict[str, Any]:
     return lesson(rb_id, "Fix the ladder at its top.", context, namespace=namespace)
 
