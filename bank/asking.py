@@ -122,11 +122,18 @@ class Asking:
             if self.degraded is None:
                 return dense, words
         nothing: list[list[Hit]] = [[] for _ in texts]
-        questions = [lucene(text) for text in texts]
-        if not all(questions):
+        questions = {place: question for place, text in enumerate(texts) if (question := lucene(text))}
+        if not questions:
             return nothing, nothing
-        rows = await self._graph.read("memories_by_words", questions=questions, limit=limit, **filter.parameters())
-        return nothing, [[Hit(*hit) for hit in row["hits"]] for row in rows]
+        rows = await self._graph.read(
+            "memories_by_words", questions=list(questions.values()), limit=limit, **filter.parameters()
+        )
+        found = dict(
+            zip(questions, rows, strict=True)
+        )  # a text without a word finds nothing, and the others what they find
+        return nothing, [
+            [Hit(*hit) for hit in found[place]["hits"]] if place in found else [] for place in range(len(texts))
+        ]
 
     # ------------------------------------------------------------ lessons
 

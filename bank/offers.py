@@ -5,6 +5,7 @@ a recall that is lost is one that no outcome can name. A receipt is kept for 90 
 """
 
 import asyncio
+import logging
 import random
 from collections import Counter, deque
 from collections.abc import Iterable
@@ -12,9 +13,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bank.model import FoundLesson
-from graph.errors import Unavailable
+from graph.errors import CairnError
 from graph.session import Graph, Transaction
 from graph.tasks import end
+
+log = logging.getLogger("cairn.offers")
 
 FLUSH_SECONDS = 1.0
 MOST_HELD = 10_000  # receipts, while Neo4j is away; the oldest go first
@@ -69,11 +72,18 @@ class Offers:
                 await tx.run("keep_receipts", rows=receipts)
                 await tx.run("forget_receipts", before=datetime.now(UTC) - KEPT, limit=FORGOTTEN_AT_ONCE)
 
+            kept = False
             try:
                 await self._graph.write(work)
-            except Unavailable:
-                self._receipts.extendleft(reversed(receipts))
-                self._offered.update(offered)
+                kept = True
+            except CairnError:
+                pass  # Neo4j is away, which others tell: it is tried again
+            except Exception:  # nobody waits for it: it is tried again, whatever it is
+                log.exception("receipts wait")
+            finally:
+                if not kept:
+                    self._receipts.extendleft(reversed(receipts))
+                    self._offered.update(offered)
 
     async def stop(self) -> None:
         await end((self._later,))
@@ -84,5 +94,6 @@ class Offers:
             self._later = asyncio.create_task(self._wait_and_flush(), name="cairn-offers")
 
     async def _wait_and_flush(self) -> None:
-        await asyncio.sleep(FLUSH_SECONDS)
-        await self.flush()
+        while self._receipts or self._offered:
+            await asyncio.sleep(FLUSH_SECONDS)
+            await self.flush()

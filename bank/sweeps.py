@@ -98,8 +98,8 @@ class Sweeps:
                 try:
                     if await self._claim(kind, datetime.now(UTC) - every):
                         await self._run(kind)
-                except CairnError as error:
-                    log.warning("the sweep %s waits: %s", kind, error)
+                except Exception as error:  # whatever it is: the clock goes on, nobody else looks at it
+                    log.warning("the sweep %s waits: %s", kind, error, exc_info=not isinstance(error, CairnError))
             await asyncio.sleep(min(LOOK_SECONDS, every.total_seconds()))
 
     async def _claim(self, kind: SweepKind, due_before: datetime | None) -> bool:

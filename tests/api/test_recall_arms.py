@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bank.asking import INDEX_AWAY, Asking
 from bank.vectors import LESSONS, MEMORIES, IndexAway, lesson_row, memory_row
-from graph.model import embedding_id
+from graph.model import MemoryFilter, embedding_id
 from tests.service import Service
 
 RECALL = """query($input: RecallInput!) { recall(input: $input) { context
@@ -206,6 +207,15 @@ async def test_stale_and_orphan_rows_never_appear(cairn: Service) -> None:
     assert not {"GHOST", "GHOST2", "FAR"} & _whys(answer).keys()
     assert [one["lesson"]["rbId"] for one in answer["lessons"]] == ["1"]
     assert (await cairn.settled())["ok"]  # what was met has been mended
+
+
+async def test_a_text_without_words_does_not_silence_the_others(cairn: Service) -> None:
+    """Without Milvus several texts are looked for at once: one of them says nothing, the others find what they find."""
+    service = cairn.cairn
+    asking = Asking("?!", service.graph, service.vectors, service.embedder, service.sync)
+    asking.degraded = INDEX_AWAY
+    _, found = await asking.search_again({}, ["?!", "Quenvil", "", "bakery"], MemoryFilter(), 5)
+    assert [[hit.key for hit in hits][:1] for hits in found] == [[], ["NAMED"], [], ["TAUGHT"]]
 
 
 async def test_what_changes_while_it_is_told_is_not_told(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
