@@ -1,6 +1,6 @@
 """Signals in the graph: appended under the lesson's lock, never changed; confidence follows in the same transaction."""
 
-import logging
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -15,15 +15,15 @@ from bank.scopes import proven_in, suggested_scope
 from bank.uplift import Arm, counted
 from graph.checks import Checks
 from graph.errors import NotFound, Problem
-from graph.ids import mint, readable
+from graph.ids import is_young, mint, readable
 from graph.model import Page, native
 from graph.paging import decode_cursor, encode_cursor
 from graph.session import Graph, Row, Transaction
 
-log = logging.getLogger("cairn")
-
 LESSONS_AT_ONCE = 100  # in one outcome
 TOLD = "told"  # what is kept under an idempotency key; the answer is the lessons as they are
+YOUNG_SECONDS = 3.0  # within which the receipt of a recall is written, by whichever process
+LOOK_AGAIN_SECONDS = 0.3
 BATCH = 500  # lessons that are learnt anew in one transaction
 
 
@@ -97,7 +97,13 @@ class Signals:
             await _pass_on(tx, told, now, self.learning)
             return [lessons[rb_id] for rb_id in wanted]
 
-        return await self._graph.write(work)
+        while True:
+            try:
+                return await self._graph.write(work)
+            except NotFound as error:
+                if recall_id is None or error.problems[0].field != "recallId" or not is_young(recall_id, YOUNG_SECONDS):
+                    raise
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)  # another process has answered it, and is about to keep the receipt
 
     # ------------------------------------------------------------ reading
 

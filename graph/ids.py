@@ -34,6 +34,17 @@ def readable(prefix: str, number: int) -> str:
     return prefix + "".join(reversed(digits))
 
 
+def is_young(id: str, seconds: float) -> bool:
+    """Whether a readable id was minted within these seconds, by whichever clock. One that was never minted is not."""
+    digits = id[1:]
+    if len(digits) != 13 or any(digit not in _ALPHABET for digit in digits):
+        return False
+    number = 0
+    for digit in digits:
+        number = number * 32 + _ALPHABET.index(digit)
+    return abs(time.time() * 1_000 - _EPOCH_MS - (number >> COUNTER_BITS)) < seconds * 1_000
+
+
 def mint_memory_id() -> str:
     return readable("N", mint())
 

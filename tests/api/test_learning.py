@@ -1,13 +1,16 @@
 """The bank learns: signals, the confidence that follows from them, and what a client sees of both."""
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
 
 from bank.learn import RULES, Learning
+from bank.offers import Offers
 from bank.signals import Signals
 from bank.vectors import IndexAway
+from graph.ids import mint, readable
 from tests.service import Refused, Service
 
 LESSON = """lesson(rbId: $id) { confidence startConfidence usageCount lastUsedAt version updatedAt
@@ -323,6 +326,24 @@ async def set_status(cairn: Service, rb_id: str, status: str) -> None:
         "mutation($id: ID!, $status: LessonStatus!) { updateLesson(rbId: $id, patch: {status: $status}) { status } }"
     )
     assert (await cairn.ask(query, id=rb_id, status=status))["updateLesson"]["status"] == status
+
+
+async def test_the_outcome_of_a_recall_that_another_service_answered(
+    cairn: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told to this one before the other has written its receipt, which takes a second: it waits for it. A receipt that
+    does not come is refused after a moment."""
+    one = await record(cairn, 970)
+    recalled = await cairn.ask('{ recall(input: {query: "context 970"}) { id } }')
+    monkeypatch.setattr(cairn.cairn.signals, "_offers", Offers(cairn.cairn.graph))  # as in another process
+    tell = "mutation($ids: [ID!]!, $recall: ID!) { recordOutcome(rbIds: $ids, succeeded: true, recallId: $recall) { rbId usageCount } }"
+    told = await cairn.ask(tell, ids=[one], recall=recalled["recall"]["id"])
+    assert told["recordOutcome"] == [{"rbId": one, "usageCount": 1}]
+    started = time.monotonic()
+    with pytest.raises(Refused) as refused:
+        await cairn.ask(tell, ids=[one], recall=readable("R", mint()))
+    assert refused.value.code == "NOT_FOUND" and time.monotonic() - started > 2
+    assert (await cairn.ask('{ lesson(rbId: "970") { usageCount } }'))["lesson"]["usageCount"] == 1
 
 
 async def test_prune_lists_with_reasons_then_retires_and_can_be_undone(cairn: Service) -> None:
