@@ -1,4 +1,4 @@
-"""A service that dies at a chosen step of a mutation, many times over: `python -m tests.crash.dying remember …`.
+"""A service that dies at a chosen step of a mutation, many times over: `python -m tests.crash.dying 1000 remember …`.
 
 A step is a call at a border: a transaction and its inside, a commit, the embedder, Milvus. The settings come as JSON on standard input; a JSON
 line for each trial goes to standard output. Every trial is a process of its own, forked before any thread or connection exists,
@@ -25,7 +25,7 @@ from bank.embed import Embedder, WordLlamaModel
 from bank.vectors import Vectors
 from graph.session import Graph, Transaction
 
-STUCK_SECONDS = 90
+STUCK_SECONDS = 300
 Tell = Callable[[dict[str, Any]], None]
 EVERY_DEATH = "CAIRN_TEST_EVERY_DEATH"
 
@@ -36,7 +36,11 @@ BEFORE = """mutation { remember(input: {convId: "{p}",
   lessons: [{rbId: "{r}1", keyLesson: "{p} teaches.", contextToPrefer: "{p} context.", tags: ["{p}"], linkNodes: ["{p}A"]},
             {rbId: "{r}4", keyLesson: "{p} says it twice.", contextToPrefer: "{p} context.", namespace: "{p}"},
             {rbId: "{r}5", keyLesson: "{p} says it twice.", contextToPrefer: "{p} context.", namespace: "{p}"}]
-}) { created } }"""
+  }) { created }
+  connectLessons(source: "{r}1", target: "{r}4", type: REQUIRES) { type } }"""
+SUBMIT = """mutation { submitSession(input: {convId: "{p}s", namespace: "{p}s", request: "{p} asks.", outcome: SUCCESS,
+  steps: [{action: "refund", result: "done"}], answer: "{p} is refunded.", idempotencyKey: "{p}s"}) { id } }"""
+MERGE = 'mutation { consolidate(dryRun: false, namespace: "{p}") { nodes { merged { rbId } } } }'
 MUTATIONS = {
     "remember": """mutation { remember(input: {convId: "{p}",
       memories: [{event: {id: "{p}C", text: "{p} gamma happened."}},
@@ -60,14 +64,37 @@ MUTATIONS = {
     "linkLesson": 'mutation { linkLesson(rbId: "{r}1", nodeIds: ["{p}B"]) { rbId } }',
     "giveFeedback": 'mutation { giveFeedback(rbId: "{r}1", helpful: false, comment: "{p}") { rbId } }',
     "recordOutcome": 'mutation { recordOutcome(rbIds: ["{r}1"], succeeded: true, convId: "{p}") { rbId } }',
-    "consolidate": 'mutation { consolidate(dryRun: false, namespace: "{p}") { nodes { merged { keyLesson } } } }',
+    "recordStability": 'mutation { recordStability(rbId: "{r}1", reverted: true) { rbId } }',
+    "promoteLesson": 'mutation { promoteLesson(rbId: "{r}1", scope: ORG) { rbId } }',
+    "prune": "mutation { prune(dryRun: false, below: 0.9) { retired } }",
+    "connectLessons": 'mutation { connectLessons(source: "{r}4", target: "{r}1", type: CAUSES, evidence: "{p}") { type } }',
+    "disconnectLessons": 'mutation { disconnectLessons(source: "{r}1", target: "{r}4", type: REQUIRES) { deleted } }',
+    "rejectLessonLink": 'mutation { rejectLessonLink(source: "{r}4", target: "{r}5", type: ALTERNATIVE) }',
+    "consolidate": MERGE,
+    "undoConsolidation": 'mutation { undoConsolidation(rbId: "{m}") { rbId } }',
+    "submitSession": SUBMIT,
+    "deleteSession": 'mutation { deleteSession(id: "{m}") { deleted } }',
+    "repair": "mutation { repair(dryRun: false) { ok } }",
     "unlinkLesson": 'mutation { unlinkLesson(rbId: "{r}1", nodeIds: ["{p}A"]) { rbId } }',
+}
+# What comes before one of them, and gives it its {m}.
+PREPARED: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "undoConsolidation": (MERGE, lambda said: str(said["consolidate"]["nodes"][0]["merged"]["rbId"])),
+    "deleteSession": (SUBMIT, lambda said: str(said["submitSession"]["id"])),
+}
+# Mutations that do not die here, and why.
+SPARED = {
+    "startSweep": "what it starts are the steps of consolidate and prune, behind the answer's back; begun anew, it does them again",
+    "retrySession": "a single statement on a session whose learning has failed; sessions die in test_sessions_crash.py",
 }
 SNAPSHOT = """{
   conversation(convId: "{p}") { memories { id text embeddingId reasoningPointerIds lessons { rbId } }
     edges { id text weight source { id } target { id } } }
   one: lesson(rbId: "{r}1") { keyLesson status linkNodes lostSources sources { id }
-    usageCount confidence signals { nodes { kind comment convId } } }
+    usageCount confidence scope signals { nodes { kind comment convId } } links { type evidence } }
+  suggestLessonLinks(rbId: "{r}4") { nodes { type } }
+  work: conversation(convId: "{p}s") { memories { text } edges { text } }
+  found: searchMemories(query: "{p} asks refund", filter: {convId: "{p}s"}, limit: 20) { memory { text } }
   two: lesson(rbId: "{r}2") { keyLesson status linkNodes lostSources sources { id } }
   three: lesson(rbId: "{r}3") { keyLesson status linkNodes lostSources sources { id } }
   merging: lessons(filter: {namespace: "{p}"}) { nodes { keyLesson status mergedFrom signals { nodes { kind } } } }
@@ -76,8 +103,11 @@ SNAPSHOT = """{
 }"""
 
 
+first = 1_000  # from which the trials are numbered where their lessons are: ids of lessons are unique over all tenants
+
+
 def named(text: str, trial: int) -> str:
-    return text.replace("{p}", f"trial{trial}x").replace("{r}", str(1000 + trial))
+    return text.replace("{p}", f"trial{trial}x").replace("{r}", str(first + trial))
 
 
 async def ask(cairn: Cairn, query: str, trial: int) -> Any:
@@ -89,12 +119,14 @@ async def ask(cairn: Cairn, query: str, trial: int) -> Any:
 async def snapshot(cairn: Cairn, trial: int) -> str:
     """All that a client can see of a trial, with its names taken out."""
     seen = await ask(cairn, SNAPSHOT, trial)
-    for found in ("searchMemories", "searchLessons"):
+    for found in ("searchMemories", "searchLessons", "found"):
         seen[found] = sorted(json.dumps(hit) for hit in seen[found])
     seen["conversation"]["memories"].sort(key=lambda memory: memory["id"])
     seen["conversation"]["edges"].sort(key=lambda edge: edge["id"])
+    seen["work"]["edges"].sort(key=lambda edge: edge["text"])
+    seen["merging"]["nodes"].sort(key=lambda lesson: (lesson["status"], lesson["keyLesson"], str(lesson["mergedFrom"])))
     plain = json.dumps(seen, sort_keys=True)
-    return plain.replace(f"trial{trial}x", "{p}").replace(str(1000 + trial), "{r}")
+    return plain.replace(f"trial{trial}x", "{p}").replace(str(first + trial), "{r}")
 
 
 class Death:
@@ -174,10 +206,14 @@ async def trial(settings: Settings, number: int, mutation: str, at: int, tell: T
             report = await cairn.sync.compare()
             left = {"state": await snapshot(cairn, number - 1), "ok": report.ok, "report": report.model_dump()}
         await ask(cairn, BEFORE, number)
+        made = ""
+        if mutation in PREPARED:
+            query, made_by = PREPARED[mutation]
+            made = made_by(await ask(cairn, query, number))
         tell({"trial": number, "left": left, "before": await snapshot(cairn, number)})
         if mutation:
             death.at = at
-            await ask(cairn, MUTATIONS[mutation], number)
+            await ask(cairn, MUTATIONS[mutation].replace("{m}", made), number)
             tell({"trial": number, "acknowledged": True})
             await asyncio.sleep(0)
             while await cairn.sync.pending():  # what follows the acknowledgement has steps too
@@ -223,7 +259,9 @@ def forked(work: Callable[[Tell], Coroutine[Any, Any, None]]) -> dict[str, Any]:
 
 def main() -> None:
     settings = Settings(**json.loads(sys.stdin.readline()))
-    mutations = [*sys.argv[1:], ""]  # the last trial only looks at what the one before it left
+    global first
+    first = int(sys.argv[1])
+    mutations = [*sys.argv[2:], ""]  # the last trial only looks at what the one before it left
     load_once()
     number, place, at = 0, 0, 1
     while place < len(mutations):
