@@ -435,17 +435,21 @@ class Sync:
             log.info("the sweep mends %s", found.model_dump())
 
     async def repair(self) -> Disagreements:
-        """Mends every disagreement: links on both sides, rows that are missing, stale or without a record."""
+        """Mends every disagreement: links on both sides, rows that are missing, stale or without a record. How much is
+        left of it stands in the status meanwhile, as for any index work, and in the log."""
+        await self.settle()  # what is marked is not compared
         await self._integrity.mend_links()
         await self.sweep()
-        await self.drain(progress=self._told(), before=mint())
+        total = await self.pending()
+        log.info("repair: %s records are to be indexed anew or removed", total)
+        await self.drain(progress=self._told(total), before=mint())
         return await self.compare()
 
     async def compare(self) -> Disagreements:
         await self.settle()
         return await self._integrity.compare()
 
-    def _told(self) -> Callable[[int], None]:
+    def _told(self, total: int) -> Callable[[int], None]:
         """Progress for the log, every few seconds."""
         last = time.monotonic()
 
@@ -453,7 +457,7 @@ class Sync:
             nonlocal last
             if time.monotonic() - last > 2:
                 last = time.monotonic()
-                log.info("%s records are indexed anew, more to come", done)
+                log.info("repair: %s of %s", done, total)
 
         return tell
 

@@ -22,6 +22,7 @@ ASKED = """query($q: String!) {
   searchMemories(query: $q, limit: 50) { vectorScore bm25Score why memory { id } }
   searchLessons(query: $q) { via lesson { rbId } }
   recall(input: {query: $q}) { degraded context memories { why memory { id } via { text } } paths { text } lessons { via lesson { rbId } } } }"""
+SOON = 30  # seconds: it takes a few, on a busy machine more
 STATUS = "{ status { ready pending stores { name up detail } } }"
 
 
@@ -128,7 +129,7 @@ async def _answers_from_words_and_graph(cairn: Service, name: str) -> None:
 
 
 async def _all_is_well(cairn: Service, name: str) -> None:
-    await _until_found(cairn, f"{name} happened", {f"{name}-0", f"{name}-2"}, 90)
+    await _until_found(cairn, f"{name} happened", {f"{name}-0", f"{name}-2"}, SOON)
     report = await cairn.settled()
     assert report["ok"], report
     assert f"{name}-1" in await _found(cairn, "changed meanwhile")
@@ -186,7 +187,7 @@ async def test_the_service_starts_while_milvus_is_away(settings: Settings, milvu
         await service.remember(memories=[{"event": {"id": "EARLY", "text": "Written before the index was there."}}])
         assert (await _index(service))["up"] is False
         milvus.start()
-        await _until_found(service, "before the index", {"EARLY"}, 30)
+        await _until_found(service, "before the index", {"EARLY"}, SOON)
 
 
 async def test_milvus_lite_is_started_again(cairn: Service, settings: Settings) -> None:
@@ -197,7 +198,7 @@ async def test_milvus_lite_is_started_again(cairn: Service, settings: Settings) 
     (lite,) = [p for p in psutil.Process().children() if str(settings.data) in " ".join(p.cmdline())]
     os.kill(lite.pid, signal.SIGKILL)
     await cairn.remember(memories=[{"event": {"id": "DURING", "text": "While the index was dead."}}])
-    await _until_found(cairn, "while the index was dead", {"DURING", "BEFORE"}, 90)
+    await _until_found(cairn, "while the index was dead", {"DURING", "BEFORE"}, SOON)
     assert (await cairn.settled())["ok"]
 
 
@@ -218,7 +219,7 @@ async def test_milvus_lite_that_cannot_be_started_for_a_while(
     (lite,) = [p for p in psutil.Process().children() if str(settings.data) in " ".join(p.cmdline())]
     os.kill(lite.pid, signal.SIGKILL)
     await cairn.remember(memories=[{"event": {"id": "FULL", "text": "While the disk was full."}}])
-    await _until_found(cairn, "while the disk was full", {"FULL"}, 30)
+    await _until_found(cairn, "while the disk was full", {"FULL"}, SOON)
     assert not troubles
     assert (await cairn.settled())["ok"]
 
@@ -255,3 +256,30 @@ async def test_dropped_collections_are_rebuilt_with_the_same_answers(cairn: Serv
     assert {hit["lesson"]["rbId"] for hit in after["searchLessons"]} == {
         hit["lesson"]["rbId"] for hit in before["searchLessons"]
     }
+
+
+async def test_how_far_a_repair_is(
+    cairn: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While the index is made anew, the status says how much is left, less and less; the log says how much there was."""
+    written = 400
+    await cairn.remember(memories=[{"event": {"id": f"P{n}", "text": f"Parcel {n}."}} for n in range(written)])
+    await cairn.settled()
+    upsert = cairn.cairn.vectors.upsert
+
+    async def slowly(*what: Any) -> None:
+        await asyncio.sleep(0.5)
+        await upsert(*what)
+
+    monkeypatch.setattr(cairn.cairn.vectors, "upsert", slowly)
+    caplog.set_level("INFO", "cairn.sync")
+    await cairn.cairn.vectors._client.drop_collection("graphembeddings")
+    repair = asyncio.create_task(cairn.ask("mutation { repair(dryRun: false) { ok } }"))
+    seen = []
+    while not repair.done():
+        seen.append((await _index(cairn))["pending"])
+        await asyncio.sleep(0.05)
+    assert (await repair)["repair"]["ok"]
+    left = seen[seen.index(max(seen)) :]
+    assert max(seen) > 250 and left == sorted(left, reverse=True) and len(set(left)) >= 3, seen
+    assert "records are to be indexed anew" in caplog.text
