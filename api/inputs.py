@@ -319,7 +319,7 @@ class RecallInput:
     outcome: Outcome | None = None
     min_confidence: float = 0
     token_budget: int = strawberry.field(default=2000, description="For `context`.")
-    as_of: datetime | None = strawberry.field(default=None, description="Only what was known then.")
+    as_of: datetime | None = strawberry.field(default=None, description="Only what was there then, in today's words.")
 
     def asked(self) -> bank.model.RecallQuery:
         checks = Checks()

@@ -7,10 +7,10 @@ import pytest
 from tests.service import Refused, Service
 
 RECALL = """query($input: RecallInput!) { recall(input: $input) { id tokens tookMs context
-  memories { score vectorScore bm25Score pathScore why memory { id type tags convId }
+  memories { score vectorScore bm25Score pathScore why memory { id type text tags convId }
     via { score text steps { memory { id } edge { id } forward energy } } }
   paths { score text steps { memory { id } } }
-  lessons { score semantic reliability recency diversity via lesson { rbId namespace outcome } } } }"""
+  lessons { score semantic reliability recency diversity via lesson { rbId keyLesson namespace outcome } } } }"""
 SEARCH = """query($query: String!, $filter: MemoryFilter, $limit: Int!) { searchMemories(query: $query, filter: $filter, limit: $limit) {
   score why memory { id } } }"""
 QUESTION = "Why did the harbour of Busan close?"
@@ -164,6 +164,26 @@ async def test_only_what_was_known_then(cairn: Service) -> None:
     assert not any(one["via"] for id, one in by_id.items() if id in {"C", "WEAK", "P"})
     now = await _recall(cairn, limit=200)
     assert "LATE" in _ids(now) and now["lessons"]
+
+
+async def test_what_was_there_then_is_told_in_todays_words(cairn: Service) -> None:
+    """asOf goes by when a memory was ingested and a lesson recorded; what was changed later is there, as it is now."""
+    await cairn.remember(
+        memories=[{"event": {"id": "OB", "text": "Obelisk of Wexcombe: fallen.", "ingestionTime": "2025-01-01T00:00:00Z"}}],
+        lessons=[{"rbId": "71", "keyLesson": "Mind old obelisks.", "contextToPrefer": "An obelisk.", "namespace": "ob"}],
+    )  # fmt: skip
+    recorded = (await cairn.ask('{ lesson(rbId: "71") { createdAt } }'))["lesson"]["createdAt"]
+    await cairn.ask(
+        """mutation { updateMemory(id: "OB", patch: {text: "Obelisk of Wexcombe: mended."}) { id }
+          updateLesson(rbId: "71", patch: {keyLesson: "Mind new obelisks."}) { rbId } }"""
+    )
+    for moment, lessons in (("2025-02-01T00:00:00Z", []), (recorded, ["Mind new obelisks."])):
+        then = await _recall(cairn, "obelisk of Wexcombe", asOf=moment, namespace="ob", limit=1)
+        assert [one["memory"]["text"] for one in then["memories"]] == ["Obelisk of Wexcombe: mended."]
+        assert [one["lesson"]["keyLesson"] for one in then["lessons"] if one["lesson"]["rbId"] == "71"] == lessons
+    before = await _recall(cairn, "obelisk of Wexcombe", asOf="2024-12-31T00:00:00Z", limit=200)
+    assert "OB" not in _ids(before)
+    await cairn.ask('mutation { deleteMemory(id: "OB") { id } deleteLesson(rbId: "71") { id } }')
 
 
 async def test_tags_reorder_and_exclude_nothing(cairn: Service) -> None:
