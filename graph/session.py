@@ -27,6 +27,7 @@ from neo4j.exceptions import (
 )
 
 from graph.errors import CairnError, Conflict, SetupError, Unavailable
+from graph.pulse import Pulse
 from graph.queries import statements
 
 Row = dict[str, Any]
@@ -71,8 +72,13 @@ class Transaction:
 class Graph:
     """A tenant's graph. Every statement carries the tenant."""
 
-    def __init__(self, driver: AsyncDriver, tenant: str, database: str | None = None) -> None:
+    def __init__(
+        self, driver: AsyncDriver, tenant: str, database: str | None = None, pinging: AsyncDriver | None = None
+    ) -> None:
+        """`pinging`: a second way to the same Neo4j, on which nobody waits for a long statement."""
         self._driver = driver
+        self._pinging = pinging or driver
+        self._pulse = Pulse(self._ping)
         self._database = database
         self._bookmarks = AsyncGraphDatabase.bookmark_manager()  # read your own writes, also in a cluster
         self.tenant = tenant
@@ -95,21 +101,20 @@ class Graph:
         values = {"tenant": self.tenant, **parameters}
         deadline, pause = time.monotonic() + RETRY_SECONDS, FIRST_PAUSE_SECONDS
         with _our_errors():
-            while True:
-                self.round_trips += 1
-                try:
-                    async with (
-                        asyncio.timeout(READ_SECONDS + SILENT_SECONDS),
-                        self._driver.session(
-                            database=self._database, default_access_mode=access, bookmark_manager=self._bookmarks
-                        ) as session,
-                    ):
-                        return await _data(await session.run(query, values))
-                except (Neo4jError, DriverError) as error:
-                    if not error.is_retryable() or time.monotonic() + pause > deadline:
-                        raise
-                await asyncio.sleep(pause)
-                pause *= 2
+            async with asyncio.timeout(RETRY_SECONDS + READ_SECONDS + SILENT_SECONDS) as clock:
+                with self._pulse.waits(clock):
+                    while True:
+                        self.round_trips += 1
+                        try:
+                            async with self._driver.session(
+                                database=self._database, default_access_mode=access, bookmark_manager=self._bookmarks
+                            ) as session:
+                                return await _data(await session.run(query, values))
+                        except (Neo4jError, DriverError) as error:
+                            if not error.is_retryable() or time.monotonic() + pause > deadline:
+                                raise
+                        await asyncio.sleep(pause)
+                        pause *= 2
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Runs `work` in one transaction; a deadlock or a lost leader makes it start again from its beginning.
@@ -123,12 +128,13 @@ class Graph:
 
         for _ in range(MOST_STARTS):
             with _our_errors(), suppress(StartAgain):
-                async with (
-                    asyncio.timeout(WRITE_SECONDS + SILENT_SECONDS),
-                    self._driver.session(database=self._database, bookmark_manager=self._bookmarks) as session,
-                ):
-                    with getattr(session, "_pipelined_begin", nullcontext()):
-                        return await session.execute_write(attempt)
+                async with asyncio.timeout(WRITE_SECONDS + SILENT_SECONDS) as clock:
+                    with self._pulse.waits(clock):
+                        async with self._driver.session(
+                            database=self._database, bookmark_manager=self._bookmarks
+                        ) as session:
+                            with getattr(session, "_pipelined_begin", nullcontext()):
+                                return await session.execute_write(attempt)
         raise Unavailable(
             "The same records are being deleted and written over and over; nothing was stored. Try again."
         )
@@ -159,8 +165,14 @@ class Graph:
                 summary = await result.consume()
         return dict(summary.plan or {})
 
+    async def _ping(self) -> None:
+        async with self._pinging.session(database=self._database, default_access_mode=READ_ACCESS) as session:
+            with suppress(Neo4jError):  # which is an answer
+                await (await session.run("RETURN 1")).consume()
+
     async def close(self) -> None:
-        await self._driver.close()
+        await self._pulse.stop()
+        await _close(self._driver, self._pinging)
 
 
 async def _data(result: Any) -> list[Row]:
@@ -175,34 +187,44 @@ async def _data(result: Any) -> list[Row]:
 async def connect(uri: str, user: str, password: str, tenant: str, database: str | None = None) -> Graph:
     """Opens a graph that answers, or says why it does not."""
     try:
-        driver = AsyncGraphDatabase.driver(
-            uri,
-            auth=(user, password),
-            connection_timeout=CONNECT_SECONDS,
-            connection_acquisition_timeout=ACQUIRE_SECONDS,
-            max_transaction_retry_time=RETRY_SECONDS,
-            initial_retry_delay=FIRST_PAUSE_SECONDS,
-            keep_alive=True,
-            liveness_check_timeout=30,
-            notifications_min_severity="OFF",
-            telemetry_disabled=True,
-        )
+        driver, pinging = _driver(uri, user, password), _driver(uri, user, password)
     except (ConfigurationError, ValueError) as error:
         raise SetupError(
             f"CAIRN_NEO4J_URI is {uri!r}, which is no address of a Neo4j ({error}). Write bolt://host:7687 or neo4j://host."
         ) from error
     try:
         await driver.verify_connectivity()
+        await pinging.verify_connectivity()  # a connection that is open already when it is needed
     except AuthError as error:
-        await driver.close()
+        await _close(driver, pinging)
         raise SetupError(
             f"Neo4j at {uri} refused the user {user!r} with the password given. "
             "Set CAIRN_NEO4J_USER and CAIRN_NEO4J_PASSWORD (or CAIRN_NEO4J_PASSWORD_FILE)."
         ) from error
     except (ServiceUnavailable, DriverError, Neo4jError, OSError) as error:
-        await driver.close()
+        await _close(driver, pinging)
         raise Unavailable(f"Neo4j at {uri} does not answer: {error}") from error
-    return Graph(driver, tenant, database)
+    return Graph(driver, tenant, database, pinging)
+
+
+def _driver(uri: str, user: str, password: str) -> AsyncDriver:
+    return AsyncGraphDatabase.driver(
+        uri,
+        auth=(user, password),
+        connection_timeout=CONNECT_SECONDS,
+        connection_acquisition_timeout=ACQUIRE_SECONDS,
+        max_transaction_retry_time=RETRY_SECONDS,
+        initial_retry_delay=FIRST_PAUSE_SECONDS,
+        keep_alive=True,
+        liveness_check_timeout=30,
+        notifications_min_severity="OFF",
+        telemetry_disabled=True,
+    )
+
+
+async def _close(*drivers: AsyncDriver) -> None:
+    for driver in drivers:
+        await driver.close()
 
 
 async def set_first_password(uri: str, user: str, password: str) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import time
+from collections.abc import Awaitable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +35,27 @@ async def _write_until(
             if refused.code != "UNAVAILABLE":
                 raise
             slowest.append(time.monotonic() - started)
+
+
+async def _read_until(cairn: Service, stop: asyncio.Event, slowest: list[float]) -> None:
+    """Reads one memory over and over, and notes how long a refusal took."""
+    while not stop.is_set():
+        started = time.monotonic()
+        try:
+            await cairn.ask('{ memory(id: "own0-1") { id } }')
+        except Refused as refused:
+            if refused.code != "UNAVAILABLE":
+                raise
+            slowest.append(time.monotonic() - started)
+        await asyncio.sleep(0.05)
+
+
+async def _refused_within(seconds: float, call: Awaitable[Any]) -> None:
+    started = time.monotonic()
+    with pytest.raises(Refused) as refused:
+        await call
+    assert refused.value.code == "UNAVAILABLE"
+    assert time.monotonic() - started < seconds
 
 
 async def _status(cairn: Service) -> dict[str, Any]:
@@ -75,11 +97,13 @@ async def test_neo4j_is_killed_under_writes(plain_starts: None, settings: Settin
             stop = asyncio.Event()
             acknowledged: dict[str, list[str]] = {name: [] for name in services}
             slowest: list[float] = []
+            slowest_reads: list[float] = []
             writers = [
                 asyncio.create_task(_write_until(service, f"{name}{n}", stop, acknowledged[name], slowest))
                 for name, service in services.items()
                 for n in range(6)
             ]
+            writers += [asyncio.create_task(_read_until(one, stop, slowest_reads)) for one in services.values()]
             deadline = time.monotonic() + 60
             while not all(len(keys) > 20 for keys in acknowledged.values()):
                 assert time.monotonic() < deadline, "no write went through"
@@ -90,17 +114,18 @@ async def test_neo4j_is_killed_under_writes(plain_starts: None, settings: Settin
             while (await _status(own))["ready"]:
                 assert time.monotonic() < deadline, "the status does not tell"
                 await asyncio.sleep(0.1)
-            with pytest.raises(Refused) as refused:  # without the record there is no answer, degraded or not
-                await own.ask('{ recall(input: {query: "What event?"}) { id } }')
-            assert refused.value.code == "UNAVAILABLE"
+            # Without the record there is no answer, degraded or not.
+            await _refused_within(5, own.ask('{ recall(input: {query: "What event?"}) { id } }'))
             deadline = time.monotonic() + 90
             while not all(len(acknowledged[name]) > before[name] + 20 for name in services):
                 assert time.monotonic() < deadline, "writes did not go on"
                 await asyncio.sleep(0.2)
             stop.set()
             await asyncio.gather(*writers)
-            assert slowest, "nobody noticed"
-            assert max(slowest) < 5, max(slowest)
+            for kind, refusals in (("writes", slowest), ("reads", slowest_reads)):
+                assert refusals, f"no refusal of {kind}"
+                assert max(refusals) < 5, (kind, sorted(refusals)[-20:])
+            await _hangs(int((home / "pid").read_text()), services.values())
             for name, service in services.items():
                 found: set[str] = set()
                 for start in range(0, len(acknowledged[name]), 100):
@@ -111,6 +136,26 @@ async def test_neo4j_is_killed_under_writes(plain_starts: None, settings: Settin
                 report = await service.settled()
                 assert report["ok"], str(report)
                 assert (await _status(service))["ready"] is True
+
+
+async def _hangs(neo4j: int, services: Iterable[Service]) -> None:
+    """Neo4j holds its connections and answers nothing: reads and writes are refused as soon, and go on when it goes on."""
+    os.kill(neo4j, signal.SIGSTOP)
+    try:
+        write = {"memories": [{"event": {"id": "HANGS", "text": "While it hangs."}}]}
+        await asyncio.gather(
+            *(_refused_within(5, one.ask('{ memory(id: "own0-1") { id } }')) for one in services),
+            *(_refused_within(5, one.ask('{ recall(input: {query: "What event?"}) { id } }')) for one in services),
+            *(_refused_within(5, one.remember(**write)) for one in services),
+        )
+    finally:
+        os.kill(neo4j, signal.SIGCONT)
+    for one in services:
+        deadline = time.monotonic() + 30
+        while not (await _status(one))["ready"]:
+            assert time.monotonic() < deadline, "it does not go on"
+            await asyncio.sleep(0.1)
+        await one.remember(**write)
 
 
 async def test_neo4j_that_is_not_there_at_all(settings: Settings) -> None:
