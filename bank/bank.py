@@ -131,8 +131,8 @@ class Bank:
         given = [draft.rb_id for draft in call.lessons if draft.rb_id is not None]
         if taken := [str(row["rb_id"]) for row in await self._graph.read("lessons_of_others", ids=given)]:
             raise Conflict(
-                f"The lesson id {', '.join(taken)} belongs to another tenant: leave rbId out, or choose another.",
-                [Problem("rbId", f"{one} belongs to another tenant") for one in taken],
+                f"Another tenant has the lesson id {', '.join(taken)}: leave rbId out, or choose another.",
+                [Problem("rbId", f"another tenant has the lesson id {one}") for one in taken],
             ) from conflict
 
     async def _write_call(self, call: RememberCall, revision: int) -> tuple[Remembered, list[Change]]:

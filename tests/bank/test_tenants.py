@@ -49,7 +49,7 @@ async def test_a_lesson_id_belongs_to_one_tenant(tenants: tuple[Service, Service
         other.ask("mutation($l: LessonInput!) { recordLesson(input: $l) { rbId } }", l=theirs),
     ):
         with pytest.raises(
-            Refused, match=r"7001 belongs to another tenant: leave rbId out, or choose another"
+            Refused, match=r"tenant has the lesson id 7001: leave rbId out, or choose another"
         ) as refused:
             await call
         assert (refused.value.code, refused.value.fields) == ("CONFLICT", ["rbId"])
