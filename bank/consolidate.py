@@ -54,7 +54,7 @@ class Consolidation:
         nodes: list[Merge] = []
         taken: set[int] = set()
         while True:
-            page = await self._neighbours.page(last, namespace, SAME_MEANING)
+            page = await self._neighbours.page(last, namespace, SAME_MEANING, within=True)
             groups = await self._groups(page.pairs, taken)
             place = skip
             while place < len(groups):
@@ -75,7 +75,7 @@ class Consolidation:
 
     async def step(self, after: int) -> tuple[int, int, int | None]:
         """One step of the sweep: how many lessons were looked at, how many merges were made, and where it goes on."""
-        page = await self._neighbours.page(after, None, SAME_MEANING)
+        page = await self._neighbours.page(after, None, SAME_MEANING, within=True)
         groups = await self._groups(page.pairs, set())
         merged: list[Lesson | None] = []
         for start in range(0, len(groups), MERGED_AT_ONCE):

@@ -47,12 +47,18 @@ class Neighbours:
         self._vectors = vectors
         self._at_once = AT_ONCE
 
-    async def page(self, after: int, namespace: str | None, least: float, sources: bool = False) -> NearPage:
-        """The pairs of the next lessons. `sources`: also pairs that were learnt from the same memory."""
+    async def page(
+        self, after: int, namespace: str | None, least: float, sources: bool = False, within: bool = False
+    ) -> NearPage:
+        """The pairs of the next lessons. `sources`: also pairs that were learnt from the same memory. `within`: only
+        pairs of one namespace, however many are nearer in others."""
         rows: list[Any] = await self._graph.read("gists_in_order", after=after, limit=PAGE)
         found = [Gist(*row) for row in rows]
         lessons = {one.rb_id: one for one in found if _counts(one, namespace)}
-        near = await self._near(lessons, after, least)
+        near: dict[tuple[int, int], float] = {}
+        for own in {one.namespace for one in lessons.values()} if within else {None}:
+            some = [rb_id for rb_id, one in lessons.items() if own is None or one.namespace == own]
+            near |= await self._near(some, after, least, own)
         if sources:
             near |= {pair: near.get(pair, 0.0) for pair in await self._same_sources(lessons, only_later=True)}
         pairs = await self._confirmed(lessons, near)
@@ -60,18 +66,21 @@ class Neighbours:
 
     async def of(self, rb_id: int, least: float) -> tuple[Near, ...]:
         """The pairs of one lesson, whatever the ids of the others."""
-        near = await self._near([rb_id], -1, least)
+        near = await self._near([rb_id], -1, least, None)
         near |= {pair: near.get(pair, 0.0) for pair in await self._same_sources([rb_id], only_later=False)}
         return await self._confirmed({}, near)
 
-    async def _near(self, lessons: Iterable[int], after: int, least: float) -> dict[tuple[int, int], float]:
+    async def _near(
+        self, lessons: Iterable[int], after: int, least: float, namespace: str | None
+    ) -> dict[tuple[int, int], float]:
         vectors = await self._vectors.vectors_of_lessons(lessons)
         ids = sorted(vectors)
         near: dict[tuple[int, int], float] = {}
         while ids:
             some, ids = ids[: self._at_once], ids[self._at_once :]
             began = time.monotonic()
-            lists = await self._vectors.later_lessons_near([vectors[rb_id] for rb_id in some], after, NEAREST + 1)
+            wanted = [vectors[rb_id] for rb_id in some]
+            lists = await self._vectors.later_lessons_near(wanted, after, namespace, NEAREST + 1)
             self._adapt(time.monotonic() - began)
             for rb_id, hits in zip(some, lists, strict=True):
                 near |= {

@@ -184,7 +184,7 @@ class Search:
         """`best`: those that are not on trial; all of them, if it is not given."""
         lessons = await self._lessons.by_id(one.standing.rb_id for one, _ in chosen)
         return [
-            FoundLesson(
+            FoundLesson.model_construct(
                 lesson=lessons[one.standing.rb_id],
                 score=one.scope_weight * (one.base + fuse.DIVERSITY * diversity),
                 semantic=one.semantic,

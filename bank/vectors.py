@@ -347,12 +347,16 @@ class Vectors:
         )
         return rows
 
-    async def later_lessons_near(self, vectors: Sequence[Vector], after: int, limit: int) -> list[list[Hit]]:
-        """The active lessons with larger ids than this one that are nearest to each of these vectors."""
-        active = f"tenant == {_literal(self._tenant)} and status == {_literal(LessonStatus.ACTIVE.value)}"
-        return await self._searches(
-            LESSONS, "key_lesson_vector", vectors, f"{active} and rb_id > {_literal(after)}", limit
-        )
+    async def later_lessons_near(
+        self, vectors: Sequence[Vector], after: int, namespace: str | None, limit: int
+    ) -> list[list[Hit]]:
+        """The active lessons with larger ids than this one, of one namespace or of all, that are nearest to each of these
+        vectors."""
+        parts = [f"tenant == {_literal(self._tenant)}", f"status == {_literal(LessonStatus.ACTIVE.value)}"]
+        parts.append(f"rb_id > {_literal(after)}")
+        if namespace is not None:
+            parts.append(f"namespace == {_literal(namespace)}")
+        return await self._searches(LESSONS, "key_lesson_vector", vectors, " and ".join(parts), limit)
 
     async def _searches(
         self, collection: str, field: str, wanted: Sequence[Vector] | Sequence[str], expression: str, limit: int

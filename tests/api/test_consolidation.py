@@ -289,6 +289,15 @@ async def test_what_is_said_of_a_part_later_counts_for_what_it_became(cairn: Ser
 # ---------------------------------------------------------------- sweeps
 
 
+async def test_twins_are_found_however_many_are_nearer_elsewhere(cairn: Service) -> None:
+    """Thirty other namespaces say the same in the same words: the two of one namespace are found all the same."""
+    said = ("Count the cash twice.", "The till is closed at night.")
+    others = [lesson(700 + n, *said, namespace=f"elsewhere{n}") for n in range(30)]
+    await cairn.remember(lessons=[lesson(699, *said, namespace="till"), *others, lesson(730, *said, namespace="till")])
+    (merge,) = await merges(cairn, namespace="till")
+    assert ids(merge["parts"]) == ["699", "730"]
+
+
 @pytest.fixture(scope="module")
 async def ticking(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
     """A service whose clock is set to every second."""
