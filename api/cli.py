@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import uvicorn
+import uvloop
 from pydantic import ValidationError
 
 from api.app import create_app, neo4j_server, running
@@ -37,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         settings = read_settings()
         prepare(settings)
         if command == "run":
-            asyncio.run(serve(settings))
+            uvloop.run(serve(settings))
         elif command == "reembed":
             asyncio.run(reembed(settings))
         elif command == "link":

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from graph.model import Edge, Memory, MemoryFilter, Value
 
@@ -175,8 +175,8 @@ class ConfidencePoint(Value):
 
 
 class Standing(NamedTuple):
-    """What ranks a lesson, without its texts, in the order in which `standing_of_lessons` returns it. A search looks at
-    hundreds of them: its times stay as they came, until somebody asks."""
+    """What ranks a lesson, in the order in which `standing_of_lessons` returns it. A search looks at hundreds of them: its
+    times stay as they came, until somebody asks."""
 
     rb_id: int
     revision: int
@@ -192,6 +192,7 @@ class Standing(NamedTuple):
     offered_count: int
     linked: bool  # to other lessons
     hidden: bool  # until it is indexed
+    whole: dict[str, Any] | None  # the lesson itself, where it was likely to be shown
 
     @property
     def created_at(self) -> datetime:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from bank.lesson_links import (
     without_second_places,
 )
 from bank.lessons import Lessons
-from bank.model import FoundLesson, FoundMemory, LessonQuery, LessonStatus, Scope, Standing, team_of
+from bank.model import FoundLesson, FoundMemory, Lesson, LessonQuery, LessonStatus, Scope, Standing, team_of
 from bank.offers import Offers
 from bank.sync import Sync
 from bank.vectors import LESSONS, MEMORIES, Hit, Vectors
@@ -42,6 +42,7 @@ RANKED = 20  # lessons among which diversity chooses
 CHANCES = 20  # times that a lesson nobody has used is offered in the place kept for it
 LEAST_PLACES = 3  # an answer of fewer lessons keeps no place for one
 SCOPE_WEIGHTS = {Scope.TEAM: 0.9, Scope.ORG: 0.8}
+K = TypeVar("K", str, int)
 
 
 class Search:
@@ -140,15 +141,13 @@ class Search:
         wanted = max(LESSON_CANDIDATES, query.limit)
         while True:
             lists = await asking.search_lessons(query, wanted)
-            true = await self._true_lessons([hit for hits in lists for hit in hits], query)
+            true = await self._true_lessons(lists, query, asking)
             if asking.degraded is not None:  # found without the index
                 true = {key: one for key, one in true.items() if not one.hidden}
             if len(true) >= query.limit or max(map(len, lists)) < wanted or wanted >= MOST_CANDIDATES:
                 break
             wanted = min(wanted * 4, MOST_CANDIDATES)
-        by_lesson, by_context, by_words = ({hit.key: hit.score for hit in hits if hit.key in true} for hits in lists)
-        worded = LESSON_WORDS if asking.degraded is None else 1.0
-        return true, fuse.combine((LESSON_MEANING, by_lesson), (LESSON_MEANING, by_context), (worded, by_words))
+        return true, _fits(lists, true, asking)
 
     async def chosen_lessons(
         self,
@@ -182,7 +181,13 @@ class Search:
         best: Collection["Ranked"] | None = None,
     ) -> list[FoundLesson]:
         """`best`: those that are not on trial; all of them, if it is not given."""
-        lessons = await self._lessons.by_id(one.standing.rb_id for one, _ in chosen)
+        read = {
+            one.standing.rb_id: Lesson.from_row(one.standing.whole)
+            for one, _ in chosen
+            if one.standing.whole is not None
+        }
+        missing = [one.standing.rb_id for one, _ in chosen if one.standing.rb_id not in read]
+        lessons = read | await self._lessons.by_id(missing)
         return [
             FoundLesson.model_construct(
                 lesson=lessons[one.standing.rb_id],
@@ -235,17 +240,37 @@ class Search:
 
     async def offered_lessons(self, ids: Collection[int], query: LessonQuery) -> dict[int, Standing]:
         """Those of these lessons that may be an answer, though no search has found them."""
-        rows: list[Any] = await self._graph.read("standing_of_lessons", ids=sorted(ids)) if ids else []
+        wanted = sorted(ids)
+        rows: list[Any] = []
+        if wanted:
+            rows = await self._graph.read("standing_of_lessons", ids=wanted, shown=wanted[: likely_shown(query)])
         known = (Standing(*row) for row in rows)
         return {one.rb_id: one for one in known if not one.hidden and may_be_offered(one, query)}
 
-    async def _true_lessons(self, hits: Sequence[Hit], query: LessonQuery) -> dict[int, Standing]:
+    async def _true_lessons(
+        self, lists: Sequence[Sequence[Hit]], query: LessonQuery, asking: Asking
+    ) -> dict[int, Standing]:
         """The hits that are true: the lesson exists, in the revision that was found, and may be offered."""
-        revisions = {hit.key: hit.revision for hit in hits}
-        rows: list[Any] = await self._graph.read("standing_of_lessons", ids=list(revisions)) if revisions else []
+        revisions = {hit.key: hit.revision for hits in lists for hit in hits}
+        if not revisions:
+            return {}
+        shown = _best(_fits(lists, revisions, asking), likely_shown(query))
+        rows: list[Any] = await self._graph.read("standing_of_lessons", ids=sorted(revisions), shown=shown)
         known = {row[0]: Standing(*row) for row in rows}
         self._sync.met_untrue(LESSONS, untrue(revisions, {key: one.revision for key, one in known.items()}))
         return {key: one for key, one in known.items() if one.revision == revisions[key] and may_be_offered(one, query)}
+
+
+def likely_shown(query: LessonQuery) -> int:
+    """Of how many lessons the texts are read before they are ranked: the best by what fits, which mostly stay the best."""
+    return 3 * query.limit
+
+
+def _fits(lists: Sequence[Sequence[Hit]], among: Collection[int], asking: Asking) -> dict[int, float]:
+    """How well each of these lessons fits the question, 0 to 1."""
+    by_lesson, by_context, by_words = ({hit.key: hit.score for hit in hits if hit.key in among} for hits in lists)
+    worded = LESSON_WORDS if asking.degraded is None else 1.0
+    return fuse.combine((LESSON_MEANING, by_lesson), (LESSON_MEANING, by_context), (worded, by_words))
 
 
 def _fused(
@@ -257,7 +282,7 @@ def _fused(
     return by_meaning, by_words, fuse.combine((0.5, by_meaning), (words_share, by_words))
 
 
-def _best(scores: Mapping[str, float], limit: int) -> list[str]:
+def _best(scores: Mapping[K, float], limit: int) -> list[K]:
     return sorted(scores, key=lambda key: (-scores[key], key))[:limit]
 
 
