@@ -26,6 +26,7 @@ FURTHER = 0.5  # a memory that was reached is half as strong as its energy says:
 NEW_WORDS = 6.0  # how much more a step counts that leads to words the seed lacks
 NAMES_DENSE, NAMES_LEAD, NAMES_JOINED, NAMES_BEST = 0.7, 0.3, 0.5, 20
 NEW_IN_ANSWER = 5.0
+NAMED_IN_ANSWER, NAMING = 1.0, 5  # what a memory gains that the answer names; the first so many of it count
 JOINED = 4.0  # the rarity (a sum of idf) of a thing that joins two texts as well as any
 RAREST = 8  # words that stand for the names of a text without capital letters
 
@@ -203,20 +204,33 @@ def scores_again(
 
 
 def choose_answer(
-    energy: Mapping[str, float], direct: Mapping[str, float], covered: Mapping[str, int], question: Question, limit: int
+    energy: Mapping[str, float],
+    direct: Mapping[str, float],
+    covered: Mapping[str, int],
+    words: Mapping[str, Words],
+    question: Question,
+    limit: int,
 ) -> list[tuple[str, float]]:
     """At most so many, best first, with a score from 1 down to 0 that falls with the rank: of the best by energy those
-    first that add most to the answer, then the others by energy, then by what the first search said of them."""
+    first that add most to the answer, and whose first words the question or the answer so far names; then the others by
+    energy, then by what the first search said of them."""
     logs = {id: math.log(value) for id, value in energy.items() if value > 0}
     order = sorted(logs, key=lambda id: (-logs[id], id))
     left, seen = order[:BEST], 0
+    named = dict.fromkeys(left, 0.0)  # what comes first comes for itself
     chosen: list[tuple[str, float]] = []
+    value = math.inf
     while left and len(chosen) < limit:
-        values = {id: logs[id] + NEW_IN_ANSWER * question.share(covered[id] & ~seen) for id in left}
+        values = {id: logs[id] + NEW_IN_ANSWER * question.share(covered[id] & ~seen) + named[id] for id in left}
         best = max(left, key=values.__getitem__)
-        chosen.append((best, values[best]))
+        value = min(value, values[best])  # what was named by the last one may be worth more than it
+        chosen.append((best, value))
         left.remove(best)
         seen |= covered[best]
+        if len(chosen) <= NAMING:
+            names = frozenset(names_for(words[best], question))
+            for id in left:
+                named[id] = max(named[id], NAMED_IN_ANSWER * question.lead_match(words[id], names))
     chosen += [(id, logs[id]) for id in order[BEST:]]
     top = chosen[0][1] if chosen else 0.0
     answer = [(id, 1 / (1 + max(0.0, top - value))) for id, value in chosen]

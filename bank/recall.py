@@ -198,7 +198,7 @@ class Recall:
             self._search_again(asked, asking, spelt, question, covered, seen),
         )
         energies = {id: seen.energy.of(id) * (1 + seen.shared[id]) for id in seen.energy.gains}
-        answer = cover.choose_answer(energies, direct, covered, question, asked.limit)
+        answer = cover.choose_answer(energies, direct, covered, seen.words, question, asked.limit)
         found, paths = await tell(self._memories, asked, spelt, answer, seen)
         if seen.trusting and len(found) < len(answer):
             raise MetUntrue

@@ -160,11 +160,23 @@ def test_energies_are_finite_and_scores_fall(direct: dict[str, tuple[float, int]
         assert after - before <= 0.5 * seed.strength**4 + 1e-9
     energies = {id: energy.of(id) for id in energy.gains}
     assert all(math.isfinite(value) and value >= 0 for value in energies.values())
-    answer = cover.choose_answer(energies, scores, covered, question, 1_000)
+    words = {name: words_of(f"{name} fox. Names {other}") for name, other in zip("ABCDEFGH", "HGFEDCBA", strict=True)}
+    answer = cover.choose_answer(energies, scores, covered, words, question, 1_000)
     assert sorted(id for id, _ in answer) == sorted(scores.keys() | {id for id in energies if energies[id] > 0})
     assert all(0 <= score <= 1 for _, score in answer)
     assert [score for _, score in answer] == sorted((score for _, score in answer), reverse=True)
-    assert cover.choose_answer(energies, scores, covered, question, 3) == answer[:3]
+    assert cover.choose_answer(energies, scores, covered, words, question, 3) == answer[:3]
+
+
+def test_the_answer_goes_on_with_what_it_names() -> None:
+    """Of two memories that add as little to what is covered, the one whose first words the answer names comes first."""
+    texts = {"A": "The film. Directed by Ana Sol.", "B": "Lake Como: water.", "C": "Ana Sol: born in Lima."}
+    words = {id: words_of(text) for id, text in texts.items()}
+    question = Question(spellings("Where was the director of the film born?"), Idf(words.values()))
+    covered = {"A": question.covered(words["A"].all), "B": 0, "C": 0}
+    energies = {"A": 1.0, "B": 0.30, "C": 0.29}
+    answer = cover.choose_answer(energies, energies, covered, words, question, 3)
+    assert [id for id, _ in answer] == ["A", "C", "B"]
 
 
 # ---------------------------------------------------------------- the context
