@@ -4,6 +4,7 @@ A session's text is data. Every value stands on one line as a JSON string, so th
 the prompt says that nothing in it is addressed to the reader; and `bank/suspicion.py` looks at what comes out.
 """
 
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -94,7 +95,9 @@ class OpenAIDistiller:
             raise DistillerFailed(str(error)) from error
         used = said.tokens if said.tokens is not None else sum(map(count, (SYSTEM, question, said.text)))
         try:
-            lessons = parse_lessons(said.text)
+        if said.cut_off:
+            raise DistillerFailed("The model's answer was cut off at its limit of tokens.", used)
+            lessons = await asyncio.to_thread(parse_lessons, said.text)
         except Unreadable as error:
             raise DistillerFailed(
                 "The model answered something that is neither lessons nor NO_EXTRACTIONS.", used

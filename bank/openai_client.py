@@ -11,6 +11,7 @@ import openai
 from graph.errors import Unavailable
 
 RETRIES = 3  # after 429, 5xx, time-outs and lost connections, by the client itself, with growing pauses
+DEFAULT_URL = "https://api.openai.com/v1"  # said here: the client would take another one from its environment
 CHAT_RETRIES = 1  # whoever asks tries again later anyway
 
 
@@ -18,7 +19,9 @@ class Embeddings:
     """Blocking: it is called in a thread."""
 
     def __init__(self, model: str, api_key: str | None, base_url: str | None, timeout: float) -> None:
-        self._client = openai.OpenAI(api_key=api_key or "none", base_url=base_url, timeout=timeout, max_retries=RETRIES)
+        self._client = openai.OpenAI(
+            api_key=api_key or "none", base_url=base_url or DEFAULT_URL, timeout=timeout, max_retries=RETRIES
+        )
         self._model = model
 
     def of(self, texts: list[str]) -> list[list[float]]:
@@ -42,16 +45,17 @@ class Embeddings:
 
 @dataclass(frozen=True)
 class Said:
-    """What a model answered. `tokens` None: the endpoint did not say."""
+    """What a model answered. `tokens` None: the endpoint did not say. `cut_off`: it had more to say than it may."""
 
     text: str
     tokens: int | None
+    cut_off: bool = False
 
 
 class Chat:
     def __init__(self, model: str, api_key: str | None, base_url: str | None, timeout: float) -> None:
         self._client = openai.AsyncOpenAI(
-            api_key=api_key or "none", base_url=base_url, timeout=timeout, max_retries=CHAT_RETRIES
+            api_key=api_key or "none", base_url=base_url or DEFAULT_URL, timeout=timeout, max_retries=CHAT_RETRIES
         )
         self._model = model
         self._most_seconds = timeout * (CHAT_RETRIES + 1) + 10  # an answer that drips is none, either
@@ -83,6 +87,7 @@ class Chat:
                 response_format=openai.omit if response_format is None else response_format,
             )
             text = answer.choices[0].message.content
+            cut_off = answer.choices[0].finish_reason == "length"
             used = answer.usage.total_tokens if answer.usage is not None else None
         except (
             ValueError,
@@ -93,7 +98,7 @@ class Chat:
             raise Unavailable("The model's endpoint answered something that is no completion.") from error
         if not isinstance(text, str):
             raise Unavailable("The model's endpoint answered without a text.")
-        return Said(text, used if isinstance(used, int) and used >= 0 else None)
+        return Said(text, used if isinstance(used, int) and used >= 0 else None, cut_off)
 
     async def close(self) -> None:
         await self._client.close()

@@ -12,14 +12,14 @@ from typing import Any
 Reply = Callable[[dict[str, Any]], tuple[int, Any]]
 
 
-def completion(text: str | None, tokens: int | None = 100) -> dict[str, Any]:
+def completion(text: str | None, tokens: int | None = 100, ended: str = "stop") -> dict[str, Any]:
     message = {"role": "assistant", "content": text}
     usage = (
         {}
         if tokens is None
         else {"usage": {"prompt_tokens": tokens - 10, "completion_tokens": 10, "total_tokens": tokens}}
     )
-    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    choice = {"index": 0, "finish_reason": ended, "message": message}
     return {"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], **usage}
 
 

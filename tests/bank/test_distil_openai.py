@@ -1,8 +1,10 @@
 """Lessons from finished work, by a model: a real service, and a small local server that speaks the model's API."""
 
 import asyncio
+import contextlib
 import json
 import logging
+import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -14,6 +16,7 @@ from api.settings import Settings
 from bank.distil_openai import RECORD_CHARACTERS, OpenAIDistiller, record
 from bank.lesson_parser import ParsedLesson, Unreadable, parse_lessons
 from bank.model import Outcome
+from bank.openai_client import Chat, Embeddings
 from bank.suspicion import suspect
 from bank.work import Learnt, Work, WorkStep
 from graph.errors import SetupError
@@ -136,8 +139,6 @@ async def test_nothing_worth_keeping(cairn: Service, chat: ChatServer) -> None:
 
 
 def slow(body: dict[str, Any]) -> tuple[int, Any]:
-    import time
-
     time.sleep(1.2)
     return 200, completion("NO_EXTRACTIONS")
 
@@ -156,6 +157,10 @@ def slow(body: dict[str, Any]) -> tuple[int, Any]:
         pytest.param([says(None)], 2, id="no text"),
         pytest.param([says("I am sorry, I cannot help with that.")], 2, id="garbage"),
         pytest.param([says('{"lessons": [{"title": "only')], 2, id="half of the JSON"),
+        pytest.param(
+            [says('{"lessons": [{"title": "T", "content": "C.", "tags": [], "outc')], 2, id="half with an empty list"
+        ),
+        pytest.param([lambda body: (200, completion(lessons(CARD), ended="length"))], 2, id="cut off at its limit"),
     ],
 )
 async def test_an_endpoint_that_fails_is_tried_again(
@@ -376,6 +381,16 @@ def piece(*steps: tuple[str, str], request: str = "Refund order 4711.", answer: 
 def test_a_long_session_keeps_the_request_the_failures_and_the_end() -> None:
     """500 steps of 10,000 characters: within bounds; the request, what failed and the step after it, the last steps and
     the answer are in it, and it says how many steps are not."""
+async def test_the_endpoint_is_the_one_that_a_setting_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the client's own variable says is not asked: texts and the key go where Cairn's settings say, or to OpenAI."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/elsewhere")
+    for base_url, host in ((None, "api.openai.com"), ("http://127.0.0.1:8/v1", "127.0.0.1")):
+        chat, embeddings = Chat("m", KEY, base_url, 1), Embeddings("m", KEY, base_url, 1)
+        for client in (chat._client, embeddings._client):
+            assert client.base_url.host == host and "elsewhere" not in str(client.base_url)
+        await chat.close()
+
+
     steps = [
         (f"action{n}", f"Error: number {n} " if n in (100, 300) else f"fine {n} " + "x" * 10_000) for n in range(1, 501)
     ]
@@ -451,6 +466,18 @@ def test_lessons_are_read_however_they_are_written(said: str, parsed: list[Parse
         *(pytest.param(open * 200_000, id=f"deep {open}") for open in ("[", '{"lessons":')),
     ],
 )
+        (f"As seen in step [1], this helped.\n{json.dumps({'lessons': [ONE]})}", [PARSED]),
+        (f"No tags [] needed.\n{json.dumps({'lessons': [ONE]})}", [PARSED]),
+        (f"{{}}\n{json.dumps({'lessons': [ONE]})}", [PARSED]),
+        (f"<think>steps [1, 2]; or NO_EXTRACTIONS?</think>{json.dumps({'lessons': [ONE]})}", [PARSED]),
+        (f"steps [1, 2] {json.dumps(ONE)} no</think>\n{json.dumps({'lessons': [ONE]})}", [PARSED]),
+        (json.dumps({"Lessons": [{name.upper(): part for name, part in ONE.items()}]}), [PARSED]),
+        (json.dumps({"result": {"lessons": [ONE]}}), [PARSED]),
+        (json.dumps({"lessons": ONE}), [PARSED]),
+        (json.dumps({"lessons": [ONE]})[:-2] + ",],}", [PARSED]),
+        (f"{json.dumps(ONE)}\n{json.dumps({**ONE, 'title': 'U'})}", [PARSED, PARSED.model_copy(update={"title": "U"})]),
+        (json.dumps({"lessons": [{"title": "NO_EXTRACTIONS", "content": "NO_EXTRACTIONS"}]}), []),
+        ("```json\n[]\n```", []),
 def test_what_holds_no_lesson_is_refused(said: str) -> None:
     """Something else than lessons or NO_EXTRACTIONS is no answer."""
     with pytest.raises(Unreadable):
@@ -466,6 +493,11 @@ def test_what_a_model_writes_is_cut_to_what_can_be_kept() -> None:
         "tags": ["#A", "a", "x" * 99, *"bcdefghijk"],
     }
     (lesson,) = parse_lessons(json.dumps(said))
+        *(
+            "<think>NO_EXTRACTIONS",
+            "No tags [] needed.",
+            '{"lessons": [{"title": "T", "content": "C.", "tags": [], "outc',
+        ),
     assert len(lesson.title) <= 125 and "\0" not in lesson.title and "\n" not in lesson.title
     assert len(lesson.content) <= 1_500 and lesson.content.endswith("sentence.")
     assert len(lesson.when) <= 1_500
@@ -476,6 +508,25 @@ def test_what_a_model_writes_is_cut_to_what_can_be_kept() -> None:
 
 
 def put_aside(
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("*" * 190_000, " " * 190_000 + "x", "{" * 190_000, "[" * 190_000, "{}" * 90_000, "[1]" * 60_000, "<think>" * 20_000),
+        *("```json\n" + "\n" * 190_000, "```" + "a" * 190_000, "```" * 60_000, "`" * 190_000, "," * 190_000, ", " * 90_000),
+        *("Content: x" + "\nx" * 90_000, "Content: x\n" * 15_000, "title" * 30_000, "content" + " " * 190_000, "1" * 190_000),
+        *('{"a":' * 38_000, '{"content": "' + "\\n" * 90_000, "Lesson" + "*" * 190_000 + ":", "x" * 10_000_000),
+    ],
+    ids=range(22),
+)  # fmt: skip
+def test_whatever_a_model_writes_is_read_at_once(said: str) -> None:
+    """Time in proportion to the text: signs that made patterns try every way take no longer than words. What took a
+    minute takes less than a tenth of a second; two are for slow machines."""
+    start = time.process_time()
+    with contextlib.suppress(Unreadable):
+        parse_lessons(said)
+    assert time.process_time() - start < 2
+
+
     lesson: str, *, request: str = "Refund order 4711.", result: str = "paid by card", answer: str = "Done."
 ) -> bool:
     learnt = Learnt(
