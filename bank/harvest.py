@@ -55,7 +55,7 @@ class Sorted:
         quarantined = sum(draft.status is LessonStatus.QUARANTINED for draft in self.new)
         said = []
         if quarantined:
-            said.append(f"{quarantined} of its lessons repeat an instruction in its text and are QUARANTINED.")
+            said.append(f"{quarantined} of its lessons are QUARANTINED: a person is to look at them first.")
         if self.support:
             said.append(f"Known already, and supported by it: {', '.join(map(str, sorted(self.support)))}.")
         if self.retired:
