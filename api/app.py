@@ -14,7 +14,7 @@ from api.settings import Settings
 from bank.bank import Bank
 from bank.consolidate import Consolidation
 from bank.distil import Distiller, RulesDistiller
-from bank.distil_rules import distil
+from bank.distil_rules import compare
 from bank.embed import Embedder, Model, OnnxModel, WordLlamaModel, default_onnx_folder
 from bank.harvest import Harvest
 from bank.learn import RULES, Learning
@@ -76,7 +76,7 @@ def load_distiller(settings: Settings) -> Distiller:
 
         key, base_url = settings.distiller_endpoint
         return OpenAIDistiller(settings.distiller_model, key, base_url, settings.distiller_timeout)
-    return RulesDistiller(distil)
+    return RulesDistiller(compare)
 
 
 @contextlib.asynccontextmanager

@@ -10,8 +10,11 @@ from graph.model import Value
 
 
 class Distilled(Value):
+    """`nothing`: why there are no lessons, where there are none."""
+
     lessons: tuple[Learnt, ...] = ()
     tokens_used: int = 0
+    nothing: str | None = None
 
 
 class DistillerFailed(CairnError):
@@ -43,11 +46,11 @@ class RulesDistiller:
     at_once: int | None = 1  # more would only take the processor from those who ask
     compares = True
 
-    def __init__(self, compare: Callable[[Work, Sequence[Work]], list[Learnt]]) -> None:
+    def __init__(self, compare: Callable[[Work, Sequence[Work]], Distilled]) -> None:
         self._compare = compare
 
     async def distil(self, work: Work, like: Sequence[Work]) -> Distilled:
-        return Distilled(lessons=tuple(await asyncio.to_thread(self._compare, work, like)))
+        return await asyncio.to_thread(self._compare, work, like)
 
     async def close(self) -> None:
         """It holds nothing."""

@@ -21,6 +21,7 @@ RECORD_CHARACTERS = 40_000  # some 10,000 tokens
 LONG_TEXT, SHORT_TEXT = 2_000, 400  # characters of one text: as long as all fits, and where it does not
 FIRST_STEPS, LAST_STEPS = 2, 5  # of a session that is too long, those that are kept whatever they say
 
+NOTHING = "The model read it alone, and answered that nothing in it is worth keeping."
 ASKED = {
     True: "The work did what was asked. Say what worked, why it worked, and in which situation it will work again.",
     False: "The work did not do what was asked. Say what went wrong, why, and what to do instead next time.",
@@ -94,15 +95,16 @@ class OpenAIDistiller:
         except Unavailable as error:
             raise DistillerFailed(str(error)) from error
         used = said.tokens if said.tokens is not None else sum(map(count, (SYSTEM, question, said.text)))
-        try:
         if said.cut_off:
             raise DistillerFailed("The model's answer was cut off at its limit of tokens.", used)
+        try:
             lessons = await asyncio.to_thread(parse_lessons, said.text)
         except Unreadable as error:
             raise DistillerFailed(
                 "The model answered something that is neither lessons nor NO_EXTRACTIONS.", used
             ) from error
-        return Distilled(lessons=tuple(_learnt(lesson, work) for lesson in lessons), tokens_used=used)
+        learnt = tuple(_learnt(lesson, work) for lesson in lessons)
+        return Distilled(lessons=learnt, tokens_used=used, nothing=NOTHING)
 
     async def close(self) -> None:
         await self._chat.close()

@@ -9,14 +9,16 @@
 Pure, and the same for the same sessions in whatever order they come. A lesson says how many sessions are behind it and
 names them; where nothing was seen there is none."""
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bank.contrast import Contrast, Kind, common_way, contrasts
+from bank.distil import Distilled
 from bank.model import Outcome
 from bank.recoveries import retried, turns
-from bank.stated import Requests, lasting, preferences, same_preference
-from bank.steps import Reading, read
+from bank.stated import Requests, lasting, names_somebody, preferences, same_preference
+from bank.steps import Reading, read, settled
 from bank.telling import arrows, named, told_contrast, told_retry, told_turn
 from bank.work import Learnt, Work
 
@@ -26,6 +28,8 @@ LIKE = 0.38  # two requests that share so much of their words ask for the same k
 LEAST_WAYS = 3
 MOST_RETRY_CHANGES = 2
 LONGEST_TITLE = 100
+
+log = logging.getLogger("cairn.rules")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +49,13 @@ class Finding:
 
 def distil(work: Work, like: Sequence[Work]) -> list[Learnt]:
     """At most three lessons from a session and the earlier ones that are like it, the best founded first."""
+    return list(compare(work, like).lessons)
+
+
+def compare(work: Work, like: Sequence[Work]) -> Distilled:
+    """The lessons, or why there are none."""
     given = {one.session: one for one in like[:MOST_COMPARED] if one.session != work.session}
-    new, rest = read(work), [read(given[session]) for session in sorted(given)]
+    new, *rest = settled([read(work), *_readable(given[session] for session in sorted(given))])
     requests = Requests(new, rest)
     alike = {one.work.session: requests.likeness(one.work) for one in rest}
     near = [one for one in rest if alike[one.work.session] >= LIKE]
@@ -55,7 +64,35 @@ def distil(work: Work, like: Sequence[Work]) -> list[Learnt]:
     found.sort(key=lambda finding: (-finding.strength, finding.rule, finding.title))
     distinct = {finding.title: finding for finding in reversed(found)}
     kept = [finding for finding in found if distinct[finding.title] is finding]
-    return [_learnt(requests, new, finding) for finding in kept[:MOST_LESSONS]]
+    lessons = tuple(_learnt(requests, new, finding) for finding in kept[:MOST_LESSONS])
+    return Distilled(lessons=lessons, nothing=_nothing(new, others))
+
+
+def _nothing(new: Reading, others: Sequence[Reading]) -> str:
+    """What it was compared with, and what was missing."""
+    alone = "It has no error that was got past, and states no preference."
+    succeeded = sum(one.work.succeeded for one in others)
+    many = "one earlier session" if len(others) == 1 else f"{len(others)} earlier sessions"
+    if not others:
+        return f"No earlier session with a like request is known to compare it with. {alone}"
+    if succeeded == (len(others) if new.work.succeeded else 0):
+        few = (
+            f"{LEAST_WAYS} are needed to tell their way" if len(others) + 1 < LEAST_WAYS else "no way was common to all"
+        )
+        ended = "succeeded" if new.work.succeeded else "failed"
+        return f"It was compared with {many} with like requests, which {ended} as it did: {few}. {alone}"
+    return (
+        f"It was compared with {many} with like requests, {succeeded} of which succeeded: no difference showed often enough "
+        f"to tell success from failure. {alone}"
+    )
+
+
+def _readable(works: Iterable[Work]) -> Iterable[Reading]:
+    for work in works:
+        try:
+            yield read(work)
+        except Exception as error:  # one that cannot be read must not keep all like it from being learnt from
+            log.error("session %s cannot be compared with", work.session, exc_info=error)
 
 
 def _contrasts(new: Reading, others: Sequence[Reading]) -> Iterable[Finding]:
@@ -132,7 +169,7 @@ def _preferences(new: Reading, others: Sequence[Reading]) -> Iterable[Finding]:
     earlier = [(one, preferences(one)) for one in others]
     for stated in preferences(new):
         same = tuple(one for one, lines in earlier if any(same_preference(stated, line) for line in lines))
-        if not same and not lasting(stated):
+        if not same and (not lasting(stated) or names_somebody(stated)):
             continue
         often = f"Users said so in {1 + len(same)} sessions" if same else "The user said so in one session"
         yield Finding(

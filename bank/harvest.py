@@ -78,7 +78,10 @@ class Harvest:
     async def store(self, session: str, token: str, work: Work, distilled: Distilled, learned_by: str) -> None:
         """Stores what was learnt and ends the session. Nothing is stored where the claim was lost."""
         if not distilled.lessons:
-            await self.end(session, token, SessionState.NOTHING_LEARNED, None, distilled.tokens_used, learned_by)
+            nothing = distilled.nothing or NOTHING
+            await self.end(
+                session, token, SessionState.NOTHING_LEARNED, None, distilled.tokens_used, learned_by, nothing
+            )
             return
         suspects = await asyncio.to_thread(suspect, distilled.lessons, work)
         drafts = [
@@ -127,6 +130,7 @@ class Harvest:
         error: str | None,
         tokens: int,
         learned_by: str | None = None,
+        reason: str | None = None,
     ) -> None:
         """Ends a session that brought no lesson."""
 
@@ -137,7 +141,7 @@ class Harvest:
                 token=token,
                 state=state.value,
                 error=error,
-                reason=NOTHING if state is SessionState.NOTHING_LEARNED else None,
+                reason=reason,
                 tokens=tokens,
                 learned_by=learned_by,
                 lessons=[],

@@ -31,16 +31,22 @@ _KINDS = tuple(
         ("a server error", r"\b5\d\d\b|internal (server )?error"),
     )
 )  # fmt: skip
+# What an error is called, in the larger languages; the kinds above know English alone, the rest is "an error".
+_CALLED = (
+    "error|fehler|erreur|errore|erro|fout|fel|feil|fejl|virhe|hata|błąd|chyba|hiba|eroare|ошибка|помилка|σφάλμα|kesalahan|"
+    "lỗi|خطأ|שגיאה"
+)
 _BEGINS = re.compile(
-    r"""\W*(?: (?:fatal\s+)?error\b(?!\s*(?:rate|bar|margin|budget|handling|analysis|log|count|report)s?\b)
-          (?!s?\s*[:=]\s*(?:0|none|null|false|no)\s*(?:[,;.]|$))
+    rf"""\W*(?: (?:fatal\s+)?(?:{_CALLED})\b(?!\s*(?:rate|bar|margin|budget|handling|analysis|log|count|report)s?\b)
+          (?!s?\s*[:=]\s*(?:0|none|null|false|no|keine?|aucune?|ninguno|nessuno|nenhum|нет)\s*(?:[,;.]|$))
+      | (?:错误|錯誤|エラー|오류)(?!率|処理|\s*[:：=]\s*(?:0|无|無|なし|없음))
       | (?:fatal|panic|uncaught|unhandled)\b
       | exception\b(?!al|\s*(?:report|list)s?\b)
       | traceback\s\(most
       | (?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception)\b
-      | http(?:/[\d.]+)?\s+(?:status\s*:?\s*)?[45]\d\d\b
-      | (?:status|code)(?:\s*code)?\s*[:=]?\s*[45]\d\d\b
-      | [45]\d\d\s+(?:client|server|bad|not|unauthori|forbidden|too|internal|service|gateway|conflict|request|unprocessable)
+      | http(?:/[\d.]+)?\s+(?:status\s*:?\s*)?[45]\d{{2}}\b
+      | (?:status|code)(?:\s*code)?\s*[:=]?\s*[45]\d{{2}}\b
+      | [45]\d{{2}}\s+(?:client|server|bad|not|unauthori|forbidden|too|internal|service|gateway|conflict|request|unprocessable)
       | ORA-\d+ | SQLSTATE )""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -68,8 +74,8 @@ _JSON_ERROR_KEYS = ("error", "errors", "exception", "fault", "error_message", "e
 _STATUS_KEYS = ("status", "code", "status_code", "statusCode", "http_status")
 _BAD_STATUS = frozenset({"error", "failed", "failure", "fail"})
 _CODE = re.compile(r"(?:HTTP\D{0,12}|\bstatus\D{0,8}|\bcode\D{0,4}|^\W*)([45]\d\d)\b", re.IGNORECASE)
-_CLASS = re.compile(r"\b([A-Z][A-Za-z]{2,30}(?:Error|Exception))\b")
-_WORD = re.compile(r"[A-Za-z]{3,}")
+_CLASS = re.compile(r"\b((?:[A-Z][a-z]+|[A-Z]{2,4}(?![a-z])){1,5}(?:Error|Exception))\b")  # of five words at most
+_WORD = re.compile(r"[^\W\d_]{3,}")
 # Nouns of data work that may always be named beside the kind.
 _NOUNS = frozenset(
     stem(word)

@@ -17,9 +17,12 @@ LONGEST_REQUEST = 20_000
 FEWEST_WORDS = 3
 SAME = 0.5  # of the words of two preferences
 MOST_CONTEXT_WORDS = 10
+LONGEST_CODE = 3  # EU, SQL and JFK are nobody
+SEVERAL = 2  # other requests that a name stands in, for it to be told
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
-_TOKEN = re.compile(r"[A-Za-z][A-Za-z'’-]+")
+_TOKEN = re.compile(r"[^\W\d_](?:[^\W\d_]|['’-])+")
+_ENDS = frozenset(".!?:;\n")  # of a sentence: what follows is written large whatever it is
 _SPACED = re.compile(r"\S+")
 _MARK = re.compile(r"[\d@_]")  # what has one is an id, a number or an address
 _USER_ID = re.compile(r"\b([A-Za-z]+)[_.]([A-Za-z]+)[_.]?\d+\b")
@@ -77,6 +80,33 @@ def own_words(reading: Reading) -> frozenset[str]:
     return frozenset(found for word in own if (found := stem(word.lower())) is not None)
 
 
+def _named(text: str) -> list[str]:
+    """The words of a text that may be somebody's or some place's name: those written large without beginning a sentence,
+    and the first word of one where the next is written large too. Of a script without large letters, all of them."""
+    found: list[str] = []
+    words = list(_TOKEN.finditer(text))
+    for place, match in enumerate(words):
+        if match[0][0].islower() or (match[0].isupper() and len(match[0]) <= LONGEST_CODE):
+            continue
+        begins = place == 0 or not _ENDS.isdisjoint(text[words[place - 1].end() : match.start()])
+        after = words[place + 1] if place + 1 < len(words) else None
+        pair = after is not None and after[0][0].isupper() and text[match.end() : after.start()] == " "
+        if not begins or pair or not match[0][0].isupper():
+            found.append(match[0])
+    return found
+
+
+def names_in(reading: Reading) -> frozenset[str]:
+    """Stems of what a request may name: not to be told from one request alone."""
+    named = _named(reading.work.request[:LONGEST_REQUEST])
+    return frozenset(found for word in named if (found := stem(word.lower())) is not None)
+
+
+def names_somebody(preference: str) -> bool:
+    """Whether two words in a row are written large, as in a full name or a street's."""
+    return re.search(r"\b[^\W\d_a-z][^\W\d_A-Z]+ [^\W\d_a-z][^\W\d_A-Z]+", preference) is not None
+
+
 def topic(reading: Reading) -> frozenset[str]:
     """Stems of what a request is about: no ids, no numbers, no greetings, nobody's name."""
     words = words_of(_without_marks(reading.work.request[:LONGEST_REQUEST])).all
@@ -91,6 +121,7 @@ class Requests:
         self._work = new.work
         self._topics = {one.work.session: topic(one) for one in (new, *others)}
         self._own = {one.work.session: _own_marks(one.work) for one in (new, *others)}
+        self._names = names_in(new)
         self._count = len(self._topics)
         self._found = Counter(word for one in self._topics for word in self._topics[one] | self._own[one])
 
@@ -105,7 +136,7 @@ class Requests:
 
     def common_words(self, others: Sequence[Work]) -> list[str]:
         """What it says as most of the others do and few else, in its own order and spelling. Its first words where there
-        are no others."""
+        are no others. A name only where several of the others have it: of one or two it may be somebody's own."""
         mine = self._topics[self._work.session]
         shared = Counter(word for other in others for word in self._topics[other.session] & mine)
         spelt: dict[str, str] = {}
@@ -114,7 +145,11 @@ class Requests:
             if found in mine and found not in spelt:
                 spelt[found] = word.lower()
         place = {word: number for number, word in enumerate(spelt)}
-        wanted = [word for word in spelt if 2 * shared[word] >= len(others)]
+        wanted = [
+            word
+            for word in spelt
+            if 2 * shared[word] >= len(others) and (word not in self._names or shared[word] >= SEVERAL)
+        ]
         best = sorted(wanted, key=lambda word: (-shared[word] * self._mass([word]), place[word]))
         return [spelt[word] for word in sorted(best[:MOST_CONTEXT_WORDS], key=place.__getitem__)]
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from bank.contrast import Contrast, Kind, common_way
 from bank.recoveries import Change, Turn, told_change
-from bank.stated import topic
+from bank.stated import names_in, topic
 from bank.words import words_of
 
 MOST_NAMED = 5
@@ -130,7 +130,7 @@ def _told_mishap(turn: Turn) -> str:
     if mishap.empty:
         return mishap.kind
     names = " ".join((turn.action, *(name for step in turn.reading.steps[:200] for name in step.given)))
-    known = words_of(names.replace("_", " ").replace(".", " ")).all | topic(turn.reading)
+    known = words_of(names.replace("_", " ").replace(".", " ")).all | (topic(turn.reading) - names_in(turn.reading))
     about = ", ".join(mishap.about(known))
     detail = "; ".join(filter(None, (mishap.code, f"about {about}" if about else "")))
     kind = mishap.kind if mishap.kind == "an error" else f"the error “{mishap.kind.removeprefix('a ')}”"

@@ -106,12 +106,27 @@ async def test_a_failed_session_ties_its_answer_less(cairn: Service) -> None:
     ]
 
 
+async def test_long_details_that_are_the_same_are_no_difference(cairn: Service) -> None:
+    """A failed and a successful try with the same long parameters and results, signs of any plane in them: nothing is
+    learnt, though the earlier one is read cut."""
+    parameters = '{"note": "retries=5 ' + "é🔍 " * 4_000 + '"}'
+    step = {"action": "upload", "parameters": parameters, "result": "done 🔍 " + "é🔍 " * 4_000}
+    for outcome in ("FAILURE", "SUCCESS"):
+        session = await submit(cairn, convId="long", namespace="long", outcome=outcome, steps=[step])
+        end = await ended(cairn, session["id"])
+    assert (end["state"], end["lessons"]) == ("NOTHING_LEARNED", [])
+    assert "compared with one earlier session" in end["reason"]
+
+
 async def test_nothing_learned_is_an_end_with_a_reason(cairn: Service) -> None:
     """A single session with nothing to compare it to ends NOTHING_LEARNED, says why, and names its distiller."""
     session = await submit(cairn, convId="nothing", namespace="lonely", steps=[], answer=None)
     end = await ended(cairn, session["id"])
     assert (end["state"], end["attempts"], end["error"]) == ("NOTHING_LEARNED", 1, None)
-    assert end["reason"] == "Nothing in it was worth keeping."
+    assert end["reason"] == (
+        "No earlier session with a like request is known to compare it with. It has no error that was got past, and states "
+        "no preference."
+    )
     assert (end["learnedBy"], end["tokensUsed"], end["dueAt"]) == ("rules", 0, None)
     again = await cairn.ask("mutation($id: ID!) { retrySession(id: $id) { state attempts reason } }", id=session["id"])
     assert again["retrySession"] == {"state": "QUEUED", "attempts": 0, "reason": None}
