@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from bank.counts import without_counts
 from bank.words import stem
 
 MOST_CLAIMS = 20  # of one text
@@ -131,7 +132,7 @@ class Claim:
 @lru_cache(maxsize=8_192)
 def claims_of(text: str) -> tuple[Claim, ...]:
     """A claim for each sentence that says something."""
-    plain = text.lower()
+    plain = without_counts(text).lower()
     for pattern, simple in _PHRASES.items():
         plain = re.sub(pattern, simple, plain)
     parts = [part for part in _END_OF_CLAIM.split(plain) if part and part.strip()]

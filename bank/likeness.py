@@ -2,6 +2,7 @@
 
 import re
 
+from bank.counts import NUMBER_WORDS, without_counts
 from bank.model import Lesson, LessonStatus
 from bank.words import words_of
 from bank.work import Work, WorkStep
@@ -19,8 +20,8 @@ SHORTEST_GIVEN = 20  # characters: a shorter lesson may stand in a text by chanc
 
 _IDENTIFIER = re.compile(r"\b[a-zA-Z]+(?:_[a-zA-Z0-9]+)+\b|\b[a-z]+[A-Z]\w*\b")
 _NUMBER = re.compile(r"(?<![\w.])\d[\d.,]*(?!\w)")
-_COUNTS = re.compile(r"\b\d+ (?:of|out of|in) (?:the )?\d+\b|\b\d+ (?:sessions?|tries|times|steps?)\b", re.IGNORECASE)
-_NEGATION = re.compile(r"\b(?:not|never|no|don't|doesn't|avoid|without|instead of)\b", re.IGNORECASE)
+_NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
+_NEGATION = re.compile(r"\b(?:not|never|no|cannot|\w+n['’]t|avoid|without|instead of)\b", re.IGNORECASE)
 # How `bank/context.py` writes a lesson into a prompt; an agent may hand it in again with its work.
 _RECALLED = r"\(lesson (?P<id>\d{1,19})(?:; (?:needed by|CONTRADICTS|rather than) lesson \d[\d, ]*)*\)"
 _RECALLED_LINE = re.compile(rf"^.*{_RECALLED}\s*$", re.MULTILINE)
@@ -33,9 +34,9 @@ _MENTIONED = re.compile(r"\blesson[ #:]{1,2}(\d{1,19})\b", re.IGNORECASE)
 def share_words(one: str, other: str) -> bool:
     """Whether two key lessons may say the same, by their words. Names, figures and a "not" must agree: sentences of one
     pattern that differ in these alone are different lessons. Counts of evidence need not."""
-    if _exact_parts(one) != _exact_parts(other):
+    if exact_parts(one) != exact_parts(other):
         return False
-    first, second = words_of(_COUNTS.sub("", one)).all, words_of(_COUNTS.sub("", other)).all
+    first, second = words_of(without_counts(one)).all, words_of(without_counts(other)).all
     return first == second or len(first & second) / len(first | second) >= SAME_WORDS
 
 
@@ -44,15 +45,17 @@ def mean_the_same(meaning: float, context: float) -> bool:
     return meaning >= SAME_MEANING and context >= SAME_CONTEXT
 
 
-def _exact_parts(text: str) -> tuple[frozenset[str], frozenset[str], bool]:
-    plain = _COUNTS.sub("", text)
-    numbers = frozenset(number.rstrip(".,") for number in _NUMBER.findall(plain))
-    return frozenset(_IDENTIFIER.findall(text)), numbers, _NEGATION.search(text) is not None
+def exact_parts(text: str) -> tuple[frozenset[str], frozenset[str], bool]:
+    """The identifiers and numbers of a text, and whether it has a "not"."""
+    plain = without_counts(text)
+    numbers = {number.rstrip(".,") for number in _NUMBER.findall(plain)}
+    numbers |= {str(NUMBER_WORDS[word.lower()]) for word in _NUMBER_WORD.findall(plain)}
+    return frozenset(_IDENTIFIER.findall(text)), frozenset(numbers), _NEGATION.search(text) is not None
 
 
 def repeats_given(learnt: str, given: str, meaning: float) -> bool:
     """Whether a lesson says again what the session was given: nothing in it is exact and new."""
-    (names, numbers, _), (given_names, given_numbers, _) = _exact_parts(learnt), _exact_parts(given)
+    (names, numbers, _), (given_names, given_numbers, _) = exact_parts(learnt), exact_parts(given)
     if not (names <= given_names and numbers <= given_numbers):
         return False
     first, second = words_of(learnt).all, words_of(given).all

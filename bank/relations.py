@@ -3,11 +3,13 @@
 from functools import lru_cache
 
 from bank.clashes import clash_of
+from bank.likeness import exact_parts
 from bank.model import Gist, LinkType, Outcome
+from bank.wording import say_it_alike
 from bank.words import as_written
 from graph.model import Value
 
-SAME_MEANING, SAME_WORDS, SAME_CONTEXT = 0.88, 0.6, 0.4  # of two that say the same
+SAME_MEANING, SAME_CONTEXT = 0.88, 0.4  # of two that say the same
 IN_CONTEXT = 0.75  # of a lesson's words, in another's context
 RELATED_MEANING = 0.45  # beside two tags in common
 LEAST_WORDS = 3
@@ -28,8 +30,9 @@ def say_the_same(one: Gist, other: Gist, similarity: float) -> bool:
     return (
         one.outcome == other.outcome
         and similarity >= SAME_MEANING
-        and _overlap(one.key_lesson, other.key_lesson) >= SAME_WORDS
         and _overlap(one.context_to_prefer, other.context_to_prefer) >= SAME_CONTEXT
+        and exact_parts(one.context_to_prefer) == exact_parts(other.context_to_prefer)
+        and say_it_alike(one.key_lesson, other.key_lesson)
         and clash_of(one, other) is None
     )
 

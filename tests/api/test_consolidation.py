@@ -136,6 +136,24 @@ async def test_what_only_looks_alike_is_not_merged(cairn: Service) -> None:
     assert [ids(merge["parts"]) for merge in await merges(cairn, namespace="n2")] == [["20", "21"]]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Read orders from the replica, not the primary, for reports.", "Read orders from the primary, not the replica, for reports."),
+        ("Check the totals of the invoices first, then send the file.", "Send the file first, then check the totals of the invoices."),
+        ("Retry the payment call three times with a pause between.", "Retry the payment call five times with a pause between."),
+        ("The pricing service returns all prices in euros.", "The pricing service returns all prices in dollars."),
+        ("Send the weekly sales report to the finance team on Monday.", "Send the weekly sales report to the finance team on Friday."),
+        ("Load the deliveries from orders_eu into the warehouse.", "Load the deliveries from orders_us into the warehouse."),
+    ],
+)  # fmt: skip
+async def test_nearly_the_same_words_are_not_merged(cairn: Service, one: str, other: str) -> None:
+    """Another word or number, or the same words the other way round, in the very same context."""
+    said = [lesson(100 + n, text, CONTEXT, namespace="n15") for n, text in enumerate((one, other))]
+    await cairn.remember(lessons=said)
+    assert await merges(cairn, namespace="n15") == []
+
+
 async def test_a_merge_of_merges_is_undone_from_the_outside(cairn: Service) -> None:
     """The inner one says which to undo first."""
     same = {"context": "A ladder is used.", "namespace": "n4"}
