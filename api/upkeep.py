@@ -102,7 +102,7 @@ class MergePage:
 class Sweep:
     kind: SweepKind
     state: SweepState
-    examined: int = strawberry.field(description="Active lessons looked at so far.")
+    examined: int = strawberry.field(description="Lessons looked at so far, in whatever status.")
     found: int = strawberry.field(description="Merges made, lessons pruned, or suggestions kept.")
     total: int = strawberry.field(description="Lessons there were when it began, in whatever status.")
     started_at: datetime
@@ -129,7 +129,8 @@ class UpkeepQuery:
 
     @strawberry.field(
         description="Links that suggest themselves, from shared sources, shared tags and text, across namespaces too: of one "
-        f"lesson (rbId), the strongest first, or of all lessons of a namespace, or of all. Nothing is changed by it. {GOES_ON}"
+        "lesson (rbId), the strongest first and with a namespace those to lessons in it, or of all lessons of a namespace, or "
+        f"of all. Nothing is changed by it. {GOES_ON}"
     )
     async def suggest_lesson_links(
         self,
@@ -143,7 +144,7 @@ class UpkeepQuery:
         info.context.budget.spend(first)
         upkeep = info.context.cairn.upkeep
         if rb_id is not None:
-            return await upkeep.suggestions_for(checked_rb_id("rbId", rb_id), first)  # type: ignore[return-value]
+            return await upkeep.suggestions_for(checked_rb_id("rbId", rb_id), namespace, first, after)  # type: ignore[return-value]
         return await upkeep.suggestions(namespace, first, after)  # type: ignore[return-value]
 
     @strawberry.field(description="What the sweep SUGGEST has found and nobody has settled, the strongest first.")

@@ -14,7 +14,7 @@ from bank.learn import Learning
 from bank.lesson_links import put_links
 from bank.lessons import Lessons, lock_lessons, put_lessons, revise, revise_all
 from bank.model import Gist, Lesson, LessonDraft, LessonStatus, Outcome, Scope
-from bank.neighbours import Near, Neighbours
+from bank.neighbours import Near, Neighbours, Wanted
 from bank.relations import SAME_MEANING, say_the_same
 from bank.signals import relearn
 from bank.sync import Change, Sync
@@ -49,42 +49,46 @@ class Consolidation:
 
     async def consolidate(self, dry_run: bool, namespace: str | None, first: int, after: str | None) -> Page[Merge]:
         """Proposes merges, or makes them, until there are enough or the time is over; the cursor says how to go on."""
-        last, skip = decode_cursor(after, int, int) if after else (0, 0)
+        last, shown = decode_cursor(after, int, int) if after else (0, 0)
         until = time.monotonic() + SECONDS_A_CALL
         nodes: list[Merge] = []
         taken: set[int] = set()
         while True:
-            page = await self._neighbours.page(last, namespace, SAME_MEANING, within=True)
-            groups = await self._groups(page.pairs, taken)
-            place = skip
+            wanted = Wanted(SAME_MEANING, namespace, within=True)
+            page = await self._neighbours.page(last, wanted)
+            groups = await self._groups(last, page.pairs, wanted, taken)
+            groups = [group for group in groups if group[0].rb_id > shown]  # each by the lesson that leads it
+            place = 0
             while place < len(groups):
                 if len(nodes) == first or (not dry_run and time.monotonic() > until):
                     # What was merged is no longer met; what was only proposed is.
-                    cursor = encode_cursor(last, place if dry_run else 0)
+                    cursor = encode_cursor(last, shown if dry_run else 0)
                     return Page[Merge](nodes=tuple(nodes), has_next_page=True, end_cursor=cursor)
                 some = groups[place : place + min(first - len(nodes), MERGED_AT_ONCE)]
-                place += len(some)
+                place, shown = place + len(some), some[-1][0].rb_id
                 for group, merged in zip(some, [None] * len(some) if dry_run else await self.merge(some), strict=True):
                     if dry_run or merged is not None:
                         nodes.append(Merge(parts=tuple(group), keeps=best_of(group), merged=merged))
             if page.last is None:
                 return Page[Merge](nodes=tuple(nodes), has_next_page=False, end_cursor=None)
-            last, skip = page.last, 0
+            last, shown = page.last, 0
             if time.monotonic() > until:
                 return Page[Merge](nodes=tuple(nodes), has_next_page=True, end_cursor=encode_cursor(last, 0))
 
     async def step(self, after: int) -> tuple[int, int, int | None]:
         """One step of the sweep: how many lessons were looked at, how many merges were made, and where it goes on."""
-        page = await self._neighbours.page(after, None, SAME_MEANING, within=True)
-        groups = await self._groups(page.pairs, set())
+        wanted = Wanted(SAME_MEANING, within=True)
+        page = await self._neighbours.page(after, wanted)
+        groups = await self._groups(after, page.pairs, wanted, set())
         merged: list[Lesson | None] = []
         for start in range(0, len(groups), MERGED_AT_ONCE):
             merged += await self.merge(groups[start : start + MERGED_AT_ONCE])
-        return len(page.ids), sum(one is not None for one in merged), page.last
+        return page.looked_at, sum(one is not None for one in merged), page.last
 
-    async def _groups(self, pairs: Sequence[Near], taken: set[int]) -> list[list[Lesson]]:
+    async def _groups(self, after: int, pairs: Sequence[Near], wanted: Wanted, taken: set[int]) -> list[list[Lesson]]:
         """The groups among these pairs, whole, without those in which a lesson has changed meanwhile."""
         same = [near for near, is_same in await compared(pairs, _may_become_one) if is_same]
+        same = await self._neighbours.not_told_before(after, same, wanted)
         found: dict[int, list[int]] = {}
         for near in same:
             found.setdefault(near.one.rb_id, []).append(near.other.rb_id)

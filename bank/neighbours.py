@@ -1,11 +1,12 @@
 """Lessons that are near each other, page by page over the whole bank: never all pairs, never all lessons in memory.
 
 A page is a few lessons in the order of their ids. Their vectors come from the index, several are searched at once, and
-each lesson meets only lessons with larger ids, so that a pair is met once. What the index finds the graph confirms.
+each lesson meets its nearest whatever their ids: in a crowd of like lessons only one of two may have the other among its
+nearest. A pair that both pages meet is told by the first of them. What the index finds the graph confirms.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,11 +35,27 @@ class Near:
 
 @dataclass(frozen=True)
 class NearPage:
-    """`ids`: the lessons that were looked at; `last`: where to go on; None: there are no more lessons."""
+    """`ids`: the lessons whose neighbours these are; `looked_at`: how many lessons, in whatever status or namespace;
+    `last`: where to go on; None: there are no more lessons."""
 
     ids: tuple[int, ...]
     pairs: tuple[Near, ...]
+    looked_at: int
     last: int | None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which pairs: at least so near in meaning; with a lesson of this namespace. `sources`: also pairs that were learnt
+    from the same memory. `within`: only pairs of one namespace, however many are nearer in others."""
+
+    least: float
+    namespace: str | None = None
+    sources: bool = False
+    within: bool = False
+
+    def has(self, lesson: Gist) -> bool:
+        return lesson.status == LessonStatus.ACTIVE and self.namespace in (None, lesson.namespace)
 
 
 class Neighbours:
@@ -47,47 +64,49 @@ class Neighbours:
         self._vectors = vectors
         self._at_once = AT_ONCE
 
-    async def page(
-        self, after: int, namespace: str | None, least: float, sources: bool = False, within: bool = False
-    ) -> NearPage:
-        """The pairs of the next lessons. `sources`: also pairs that were learnt from the same memory. `within`: only
-        pairs of one namespace, however many are nearer in others."""
+    async def page(self, after: int, wanted: Wanted) -> NearPage:
+        """The pairs of the next lessons."""
         rows: list[Any] = await self._graph.read("gists_in_order", after=after, limit=PAGE)
         found = [Gist(*row) for row in rows]
-        lessons = {one.rb_id: one for one in found if _counts(one, namespace)}
-        near: dict[tuple[int, int], float] = {}
-        for own in {one.namespace for one in lessons.values()} if within else {None}:
-            some = [rb_id for rb_id, one in lessons.items() if own is None or one.namespace == own]
-            near |= await self._near(some, after, least, own)
-        if sources:
-            near |= {pair: near.get(pair, 0.0) for pair in await self._same_sources(lessons, only_later=True)}
-        pairs = await self._confirmed(lessons, near)
-        return NearPage(tuple(lessons), pairs, found[-1].rb_id if len(found) == PAGE else None)
+        lessons = {one.rb_id: one for one in found if wanted.has(one)}
+        pairs = await self._confirmed(lessons, await self._met(lessons, wanted))
+        return NearPage(tuple(lessons), pairs, len(found), found[-1].rb_id if len(found) == PAGE else None)
 
-    async def of(self, rb_id: int, least: float) -> tuple[Near, ...]:
-        """The pairs of one lesson, whatever the ids of the others."""
-        near = await self._near([rb_id], -1, least, None)
+    async def not_told_before(self, after: int, pairs: Sequence[Near], wanted: Wanted) -> list[Near]:
+        """Of the pairs of the page behind this id, those that no earlier page has met. Only few are worth asking for:
+        those of which something is to be told."""
+        earlier = {near.one.rb_id: near.one for near in pairs if near.one.rb_id <= after and wanted.has(near.one)}
+        met = await self._met(earlier, wanted) if earlier else {}
+        return [near for near in pairs if near.one.rb_id > after or near.ids not in met]
+
+    async def of(self, rb_id: int, wanted: Wanted) -> tuple[Near, ...]:
+        """The pairs of one lesson; with a namespace, those whose other end is in it."""
+        near = await self._near([rb_id], wanted.least, wanted.namespace)
         near |= {pair: near.get(pair, 0.0) for pair in await self._same_sources([rb_id], only_later=False)}
-        return await self._confirmed({}, near)
+        found = await self._confirmed({}, near)
+        return tuple(one for one in found if wanted.has(one.other if one.one.rb_id == rb_id else one.one))
 
-    async def _near(
-        self, lessons: Iterable[int], after: int, least: float, namespace: str | None
-    ) -> dict[tuple[int, int], float]:
+    async def _met(self, lessons: Mapping[int, Gist], wanted: Wanted) -> dict[tuple[int, int], float]:
+        near: dict[tuple[int, int], float] = {}
+        for own in {one.namespace for one in lessons.values()} if wanted.within else {None}:
+            some = [rb_id for rb_id, one in lessons.items() if own is None or one.namespace == own]
+            near |= await self._near(some, wanted.least, own)
+        if wanted.sources:
+            found = await self._same_sources(lessons, only_later=True, namespace=wanted.namespace)
+            near |= {pair: near.get(pair, 0.0) for pair in found}
+        return near
+
+    async def _near(self, lessons: Iterable[int], least: float, namespace: str | None) -> dict[tuple[int, int], float]:
         vectors = await self._vectors.vectors_of_lessons(lessons)
         ids = sorted(vectors)
         near: dict[tuple[int, int], float] = {}
         while ids:
             some, ids = ids[: self._at_once], ids[self._at_once :]
             began = time.monotonic()
-            wanted = [vectors[rb_id] for rb_id in some]
-            lists = await self._vectors.later_lessons_near(wanted, after, namespace, NEAREST + 1)
+            lists = await self._vectors.lessons_near([vectors[rb_id] for rb_id in some], namespace, NEAREST + 1)
             self._adapt(time.monotonic() - began)
             for rb_id, hits in zip(some, lists, strict=True):
-                near |= {
-                    _pair(rb_id, hit.key): hit.score
-                    for hit in hits
-                    if hit.score >= least and hit.key != rb_id and (after < 0 or hit.key > rb_id)
-                }
+                near |= {_pair(rb_id, hit.key): hit.score for hit in hits if hit.score >= least and hit.key != rb_id}
         return near
 
     def _adapt(self, took: float) -> None:
@@ -96,13 +115,15 @@ class Neighbours:
         elif took < CALL_SECONDS / 4:
             self._at_once = min(AT_ONCE, self._at_once * 2)
 
-    async def _same_sources(self, lessons: Iterable[int], only_later: bool) -> set[tuple[int, int]]:
+    async def _same_sources(
+        self, lessons: Iterable[int], only_later: bool, namespace: str | None = None
+    ) -> set[tuple[int, int]]:
         rows = await self._graph.read(
-            "lessons_of_same_sources", ids=list(lessons), only_later=only_later, limit=NEAREST
+            "lessons_of_same_sources", ids=list(lessons), only_later=only_later, namespace=namespace, limit=NEAREST
         )
         return {_pair(row["rb_id"], other) for row in rows for other in row["others"]}
 
-    async def _confirmed(self, lessons: dict[int, Gist], near: dict[tuple[int, int], float]) -> tuple[Near, ...]:
+    async def _confirmed(self, lessons: Mapping[int, Gist], near: dict[tuple[int, int], float]) -> tuple[Near, ...]:
         others = sorted({end for pair in near for end in pair} - lessons.keys())
         rows: list[Any] = await self._graph.read("gists_of_lessons", ids=others) if others else []
         found = (*lessons.values(), *(Gist(*row) for row in rows))
@@ -112,10 +133,6 @@ class Neighbours:
             for (one, other), similarity in sorted(near.items())
             if one in known and other in known
         )
-
-
-def _counts(lesson: Gist, namespace: str | None) -> bool:
-    return lesson.status == LessonStatus.ACTIVE and (namespace is None or lesson.namespace == namespace)
 
 
 def _pair(one: int, other: int) -> tuple[int, int]:

@@ -5,7 +5,7 @@ Each call goes on for a limited time and says where it stopped, so that the next
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -13,7 +13,7 @@ from bank.clashes import Clash, clash_of
 from bank.lesson_links import check_pair, lock_pair
 from bank.lessons import Lessons
 from bank.model import Lesson, LinkType
-from bank.neighbours import Near, Neighbours
+from bank.neighbours import Near, Neighbours, Wanted
 from bank.relations import RELATED_MEANING, Suggestion, suggested
 from graph.checks import Checks
 from graph.errors import NotFound
@@ -56,40 +56,57 @@ class Upkeep:
     # ------------------------------------------------------------ contradictions
 
     async def conflicts(self, namespace: str | None, first: int, after: str | None) -> Page[Contradiction]:
-        async def judge(pairs: Sequence[Near]) -> list[Contradiction]:
+        async def judge(pairs: Sequence[Near]) -> list[tuple[Near, Contradiction]]:
             clashes = [(near, clash) for near, clash in await compared(pairs, clash_near) if clash is not None]
             known = await self.verdicts(near.ids for near, _ in clashes)
             whole = await self._lessons.by_id(rb_id for near, _ in clashes for rb_id in near.ids)
             return [
-                Contradiction(
-                    one=whole[near.one.rb_id],
-                    other=whole[near.other.rb_id],
-                    clash=clash,
-                    linked=known[near.ids].conflicts,
+                (
+                    near,
+                    Contradiction(
+                        one=whole[near.one.rb_id],
+                        other=whole[near.other.rb_id],
+                        clash=clash,
+                        linked=known[near.ids].conflicts,
+                    ),
                 )
                 for near, clash in clashes
                 if near.one.rb_id in whole and near.other.rb_id in whole
             ]
 
-        return await self._walk(namespace, NEAR_ENOUGH_TO_CLASH, False, judge, first, after)
+        return await self._walk(Wanted(NEAR_ENOUGH_TO_CLASH, namespace), judge, first, after)
 
     # ------------------------------------------------------------ suggestions
 
     async def suggestions(self, namespace: str | None, first: int, after: str | None) -> Page[Suggestion]:
-        return await self._walk(namespace, RELATED_MEANING, True, self._suggested, first, after)
+        return await self._walk(Wanted(RELATED_MEANING, namespace, sources=True), self._suggested, first, after)
 
-    async def suggestions_for(self, rb_id: int, first: int) -> Page[Suggestion]:
+    async def suggestions_for(
+        self, rb_id: int, namespace: str | None, first: int, after: str | None
+    ) -> Page[Suggestion]:
+        """Of one lesson, the strongest first; with a namespace, those to a lesson in it."""
+        shown = decode_cursor(after, float, int, int) if after else (-2.0, 0, 0)
         if not await self._lessons.by_id([rb_id]):
             raise NotFound.ids("lesson", "rbId", [str(rb_id)])
-        found = await self._suggested(await self._neighbours.of(rb_id, RELATED_MEANING))
-        best = sorted(found, key=lambda one: (-one.strength, one.source, one.target))
-        return Page[Suggestion](nodes=tuple(best[:first]), has_next_page=False, end_cursor=None)
+        found = await self._suggested(await self._neighbours.of(rb_id, Wanted(RELATED_MEANING, namespace)))
+        best = sorted((-one.strength, one.source, one.target) for _, one in found)
+        by_place = {(-one.strength, one.source, one.target): one for _, one in found}
+        rest = [place for place in best if place > shown]
+        return Page[Suggestion](
+            nodes=tuple(by_place[place] for place in rest[:first]),
+            has_next_page=len(rest) > first,
+            end_cursor=encode_cursor(*rest[:first][-1]) if rest else None,
+        )
 
-    async def _suggested(self, pairs: Sequence[Near]) -> list[Suggestion]:
+    async def _suggested(self, pairs: Sequence[Near]) -> list[tuple[Near, Suggestion]]:
         """What suggests itself; not where there is a link already, nor what was rejected before."""
         found = [(near, one) for near, one in await compared(pairs, suggested_near) if one is not None]
         known = await self.verdicts(near.ids for near, _ in found)
-        return [one for near, one in found if not known[near.ids].linked and one.type not in known[near.ids].rejected]
+        return [
+            (near, one)
+            for near, one in found
+            if not known[near.ids].linked and one.type not in known[near.ids].rejected
+        ]
 
     async def reject(self, source: int, target: int, type: LinkType) -> None:
         """This link is not suggested again."""
@@ -105,15 +122,16 @@ class Upkeep:
 
     async def keep_suggestions(self, after: int) -> tuple[int, int, int | None]:
         """One step of the sweep: how many lessons were looked at, how much was found, and where it goes on."""
-        page = await self._neighbours.page(after, None, RELATED_MEANING, sources=True)
-        found = await self._suggested(page.pairs)
+        wanted = Wanted(RELATED_MEANING, sources=True)
+        page = await self._neighbours.page(after, wanted)
+        found = [one for _, one in await self._new(after, wanted, await self._suggested(page.pairs))]
         now = datetime.now(UTC)
         for place in range(0, len(found), KEPT_AT_ONCE):
             some = [one.model_dump() for one in found[place : place + KEPT_AT_ONCE]]
             await self._graph.run("keep_suggestions", rows=some, now=now)
-        # A pair is met where its smaller id is: what was kept of these lessons before and is not found now is over.
-        await self._graph.run("forget_suggestions", ids=list(page.ids), found_before=now)
-        return len(page.ids), len(found), page.last
+        # Both ends of a pair have been met where its larger id is: what this sweep has not found until then is over.
+        await self._graph.run("forget_suggestions", ids=list(page.ids))
+        return page.looked_at, len(found), page.last
 
     async def kept_suggestions(self, first: int, after: str | None) -> Page[Suggestion]:
         """What the sweep has found and nobody has settled, strongest first."""
@@ -144,34 +162,36 @@ class Upkeep:
             for row in rows
         }
 
+    async def _new(self, after: int, wanted: Wanted, found: Sequence[tuple[Near, T]]) -> list[tuple[Near, T]]:
+        """What was found on a page, without what an earlier page has found already."""
+        new = {near.ids for near in await self._neighbours.not_told_before(after, [near for near, _ in found], wanted)}
+        return [(near, one) for near, one in found if near.ids in new]
+
     async def _walk(
         self,
-        namespace: str | None,
-        least: float,
-        sources: bool,
-        judge: Callable[[Sequence[Near]], Any],
+        wanted: Wanted,
+        judge: Callable[[Sequence[Near]], Awaitable[list[tuple[Near, T]]]],
         first: int,
         after: str | None,
     ) -> Page[Any]:
-        """Pages until enough was found, or the time is over. What is found stands in the order of the smaller id; the
-        cursor names a lesson all of whose findings were shown, and how many of the next one's."""
-        last, skip = decode_cursor(after, int, int) if after else (0, 0)
+        """Pages until enough was found, or the time is over. What a page finds stands in the order of the ids; the cursor
+        names where the page begins, and the pair that was shown last, whatever becomes of those before it."""
+        last, *shown = decode_cursor(after, int, int, int) if after else (0, 0, 0)
         until = time.monotonic() + SECONDS_A_CALL
-        nodes: list[Any] = []
+        nodes: list[T] = []
         while True:
-            page = await self._neighbours.page(last, namespace, least, sources)
-            found = await judge(page.pairs)
-            for place, one in enumerate(found):
-                if place < skip:
-                    continue
+            page = await self._neighbours.page(last, wanted)
+            rest = [near for near in page.pairs if near.ids > tuple(shown)]
+            for near, one in await self._new(last, wanted, await judge(rest)):
                 if len(nodes) == first:
-                    return Page[Any](nodes=tuple(nodes), has_next_page=True, end_cursor=encode_cursor(last, place))
+                    return Page[Any](nodes=tuple(nodes), has_next_page=True, end_cursor=encode_cursor(last, *shown))
                 nodes.append(one)
+                shown = list(near.ids)
             if page.last is None:
                 return Page[Any](nodes=tuple(nodes), has_next_page=False, end_cursor=None)
-            last, skip = page.last, 0
+            last, shown = page.last, [0, 0]
             if time.monotonic() > until:
-                return Page[Any](nodes=tuple(nodes), has_next_page=True, end_cursor=encode_cursor(last, 0))
+                return Page[Any](nodes=tuple(nodes), has_next_page=True, end_cursor=encode_cursor(last, 0, 0))
 
 
 def clash_near(near: Near) -> Clash | None:

@@ -347,13 +347,9 @@ class Vectors:
         )
         return rows
 
-    async def later_lessons_near(
-        self, vectors: Sequence[Vector], after: int, namespace: str | None, limit: int
-    ) -> list[list[Hit]]:
-        """The active lessons with larger ids than this one, of one namespace or of all, that are nearest to each of these
-        vectors."""
+    async def lessons_near(self, vectors: Sequence[Vector], namespace: str | None, limit: int) -> list[list[Hit]]:
+        """The active lessons, of one namespace or of all, that are nearest to each of these vectors."""
         parts = [f"tenant == {_literal(self._tenant)}", f"status == {_literal(LessonStatus.ACTIVE.value)}"]
-        parts.append(f"rb_id > {_literal(after)}")
         if namespace is not None:
             parts.append(f"namespace == {_literal(namespace)}")
         return await self._searches(LESSONS, "key_lesson_vector", vectors, " and ".join(parts), limit)

@@ -151,6 +151,115 @@ async def test_a_sweep_forgets_what_no_longer_suggests_itself(cairn: Service) ->
     await cairn.ask(change, text="Set the pump pressure to 6 bar.")
 
 
+# ---------------------------------------------------------------- crowds, namespaces and pages
+
+
+async def pages(cairn: Service, query: str, name: str, **asked: Any) -> list[dict[str, Any]]:
+    """All that the pages show, one after the other."""
+    seen: list[dict[str, Any]] = []
+    after = None
+    while True:
+        page = (await cairn.ask(query, **asked, after=after))[name]
+        seen += page["nodes"]
+        if not page["pageInfo"]["hasNextPage"]:
+            return seen
+        after = page["pageInfo"]["endCursor"]
+
+
+async def crowd(cairn: Service, said: str, namespace: str, start: int, opposite: int, many: int) -> None:
+    """Many lessons that are all alike, and one that contradicts them."""
+    towns = [f"{chr(65 + n % 26)}{'aeiou'[n // 26 % 5]}{'lmnrst'[n // 130]}burg" for n in range(many)]
+    lessons = [
+        lesson(start + n, f"Always {said} with the certified scale in {town}.", f"To {said}.", namespace=namespace)
+        for n, town in enumerate(towns)
+    ]
+    lessons.append(lesson(opposite, f"Never {said}.", f"To {said}.", namespace=namespace))
+    await cairn.remember(lessons=lessons)
+
+
+@pytest.mark.parametrize(
+    ("said", "namespace", "start", "opposite", "many"),
+    [
+        ("weigh the sealed containers at the harbour gate", "port/a", 2001, 2999, 30),
+        ("measure fresh milk before noon", "port/b", 3001, 3000, 30),
+        ("photograph damaged bicycles of every customer", "port/c", 4001, 4999, 150),
+    ],
+)
+async def test_a_crowd_hides_no_contradiction(
+    cairn: Service, said: str, namespace: str, start: int, opposite: int, many: int
+) -> None:
+    """Whether it comes first or last, and over many pages: found, and each pair once."""
+    await crowd(cairn, said, namespace, start, opposite, many)
+    seen = await pages(cairn, CONFLICTS, "lessonConflicts", namespace=namespace, first=7)
+    found = [(one["one"]["rbId"], one["other"]["rbId"]) for one in seen]
+    assert len(found) >= 20 and len(set(found)) == len(found)
+    assert all(str(opposite) in pair for pair in found)
+    suggested = await pages(cairn, SUGGEST, "suggestLessonLinks", namespace=namespace, first=9)
+    assert {(one["source"]["rbId"], one["target"]["rbId"]) for one in suggested} == set(found)
+    assert len(suggested) == len(found)
+
+
+async def test_a_pair_of_two_namespaces_is_found_from_either(cairn: Service) -> None:
+    """Whichever of the two lessons is older; by its words and by what they were learnt from."""
+    await cairn.remember(
+        memories=[{"event": {"id": "M5", "text": "The board met."}}],
+        lessons=[
+            lesson(5001, "Enable the query cache for the board.", "Dashboards are slow.", namespace="asym/x"),
+            lesson(5002, "Disable the query cache for the board.", "Dashboards are slow.", namespace="asym/y"),
+            lesson(5003, "Print handouts.", "A meeting is near.", namespace="asym/x", linkNodes=["M5"]),
+            lesson(5004, "Order some coffee.", "Guests come.", namespace="asym/y", linkNodes=["M5"]),
+        ],
+    )
+    for namespace in ("asym/x", "asym/y"):
+        conflicts = await pages(cairn, CONFLICTS, "lessonConflicts", namespace=namespace)
+        assert [(one["one"]["rbId"], one["other"]["rbId"]) for one in conflicts] == [("5001", "5002")]
+        found = await suggestions(cairn, namespace=namespace)
+        assert {pair: type for pair, (type, _) in found.items()} == {("5001", "5002"): "CONFLICTS", ("5003", "5004"): "ENHANCES"}  # fmt: skip
+
+
+@pytest.mark.parametrize("settle", [CONNECT, REJECT])
+async def test_what_is_settled_between_two_pages_hides_nothing(cairn: Service, settle: str) -> None:
+    """Each suggestion is settled as soon as it is shown; the next page goes on behind it."""
+    namespace, start = ("settled/a", 6001) if settle == CONNECT else ("settled/b", 6101)
+    tools = ("hammer ladder chisel drill saw" if settle == CONNECT else "piano violin trumpet flute harp").split()
+    await cairn.remember(
+        lessons=[
+            lesson(start + 2 * n + side, f"{verb} the {tool} outside.", f"The {tool} is wet.", namespace=namespace)
+            for n, tool in enumerate(tools)
+            for side, verb in enumerate(("Always dry", "Never dry"))
+        ]
+    )
+    seen: list[str] = []
+    after, more = None, True
+    while more:
+        page = (await cairn.ask(SUGGEST, namespace=namespace, first=1, after=after))["suggestLessonLinks"]
+        for one in page["nodes"]:
+            ends = {"source": one["source"]["rbId"], "target": one["target"]["rbId"]}
+            seen.append(ends["source"])
+            await cairn.ask(settle, **ends, type=one["type"])
+        after, more = page["pageInfo"]["endCursor"], page["pageInfo"]["hasNextPage"]
+    assert seen == [str(start + 2 * n) for n in range(len(tools))]
+
+
+async def test_suggestions_of_one_lesson_come_in_pages(cairn: Service) -> None:
+    """The strongest first; with a namespace, those to lessons in it."""
+    everything = list(await suggestions(cairn, rbId="2999"))
+    assert len(everything) >= 20
+    seen = await pages(cairn, SUGGEST, "suggestLessonLinks", rbId="2999", first=6)
+    assert [(one["source"]["rbId"], one["target"]["rbId"]) for one in seen] == everything
+    assert list(await suggestions(cairn, rbId="2999", namespace="port/a")) == everything
+    assert await suggestions(cairn, rbId="2999", namespace="office") == {}
+
+
+@pytest.mark.parametrize("kind", ["PRUNE", "SUGGEST", "CONSOLIDATE"])
+async def test_a_sweep_tells_how_far_it_is_to_the_end(cairn: Service, kind: str) -> None:
+    """Every lesson counts that was there when it began, whatever its status."""
+    await cairn.ask("mutation { updateLesson(rbId: 12, patch: {status: RETIRED}) { rbId } }")
+    await cairn.ask("mutation($kind: SweepKind!) { startSweep(kind: $kind) { state } }", kind=kind)
+    done = await swept(cairn, kind)
+    assert (done["state"], done["examined"]) == ("DONE", done["total"])
+
+
 @pytest.mark.parametrize(
     ("given", "code", "fields"),
     [
