@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from bank.counts import without_counts
+from bank.counts import NUMBER_WORDS, without_counts
 from bank.words import stem
 
 MOST_CLAIMS = 20  # of one text
@@ -14,7 +14,8 @@ _OPPOSITES = """
 enable activate | disable deactivate
 increase raise enlarge extend widen grow | decrease reduce lower shrink narrow shorten cut
 include | exclude
-allow permit accept approve | forbid deny block prohibit reject refuse disallow
+accept approve | deny block reject refuse
+show display | hide
 add insert append | remove delete drop
 keep retain preserve | discard delete drop remove
 start begin launch | stop end halt
@@ -31,7 +32,7 @@ above | below
 maximum maximise maximize | minimum minimise minimize
 synchronous | asynchronous
 public | private
-trust believe | distrust mistrust
+trust believe | distrust mistrust doubt
 success succeed | failure fail
 merge join combine | split separate
 lock | unlock
@@ -39,33 +40,60 @@ full | empty
 strict | loose lenient
 automatic automatically | manual manually
 """
+# One after the other: what a phrase says in plain words.
 _PHRASES = {
-    r"\bno (?:more|longer|later) than\b": "at most",
-    r"\bno (?:less|fewer|earlier) than\b": "at least",
-    r"\b(?:turn|switch)(ed|ing|s)? on\b": "enable",
-    r"\b(?:turn|switch)(ed|ing|s)? off\b": "disable",
-    r"\bcannot\b": "can not",
-    r"n['’]t\b": " not",
-    r"\bonly (?:together )?with\b": "with",
-    r",? (?:not|never) (?=(?:in|on|by|at|from|with|as|to|for)\b)": " rather than ",
+    re.compile(pattern): simple
+    for pattern, simple in {
+        r"\bcannot\b": "can not",
+        r"n['’]t\b": " not",
+        r"\bno (?:more|longer|later) than\b": "at most",
+        r"\bno (?:less|fewer|earlier) than\b": "at least",
+        r"\b(?:not|never) ((?:\w+ ){0,3}?)(?:more|longer|later|higher|larger|greater|older) than\b": r"\1at most",
+        r"\b(?:not|never) ((?:\w+ ){0,3}?)(?:less|fewer|earlier|lower|smaller|shorter) than\b": r"\1at least",
+        r"\b(?:not|never) exceed\b": "at most",
+        r"\bnot (?:only|just|merely)\b": "",
+        r"\b(?:not|never) (?:hesitate|fail) to\b": "",
+        r"\bno reason to\b": "not",
+        r"\b(?:(?:is|are) (?:no problem|not a problem|not an issue|harmless)|does no harm)\b": "",
+        r"\b(?:fails?|breaks?|crashes|(?:does|do|will|can) not (?:work|run|start)) without\b": "needs",
+        r"\b(?:turn|switch)(ed|ing|s)? on\b": "enable",
+        r"\b(?:turn|switch)(ed|ing|s)? off\b": "disable",
+        r"\bonly (?:together )?with\b": "with",
+        r",? (?:not|never) (?=(?:in|on|by|at|from|with|as|to|for)\b)": " rather than ",
+        r"(?:,| and| but|, and|, but) not ": " rather than ",
+        r"\btwice\b": "2 times",
+        r"(?<!\bat )\bonce\b(?=\s*(?:[.;!?]|$))": "1 times",
+        r"\b(to|exactly|most|least) one\b(?! of)": r"\1 1",
+    }.items()
 }
+_NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(NUMBER_WORDS)})\b")
 _NEGATIVE = frozenset(
-    "never not no avoid avoids avoiding without refrain skip omit forget neglect optional unnecessary needless nor".split()  # noqa: SIM905 - a text of words reads better
+    """never not no avoid avoids avoiding without refrain skip omit forget neglect optional unnecessary needless nor forbid
+    forbids forbidden prohibit prohibits prohibited ban bans banned disallow""".split()  # noqa: SIM905 - a text of words reads better
 )
 _EMPHASIS = frozenset(
     """always must should shall do does did prefer use using used set make sure ensure please need needs needed require
     required requires mandatory necessary may might can could every each all any try remember take only it is are be
-    there wise rule good practice""".split()  # noqa: SIM905 - as above
+    there wise rule good practice allow allows allowed permit permits permitted""".split()  # noqa: SIM905 - as above
 )
 # Of these, what says nothing by itself.
 _WEAK = frozenset("do does is are be it there can could may might any all every each".split())  # noqa: SIM905 - as above
 _CONDITION = re.compile(r"\b(when|whenever|if|while|unless|until|during|once|in case|as long as)\b")
-_ORDER = re.compile(r"\b(before|after|rather than|instead of)\b")
+_ORDER = re.compile(r"\b((?:before|after)(?!\s+\d)|rather than|instead of|then)\b")
+_REJECTED = re.compile(r"\s*(?:(?:in|on|by|at|from|with|as|to|for) )?(.*?)(?:,| (?:for|in|on|at|with|during)\b|$)")
+CONTRASTS = frozenset(("rather than", "instead of", "over"))  # the second is rejected; of all others it comes later
+_WHOLE = re.compile(r"\b(?:all|every|each|always)\b")
+_WHICH = re.compile(r"\b(?:for|of|on)\b([^,]*)")
 _OVER = re.compile(r"\b(prefer\w*\b.*?)\b(over|to)\b")
-_END_OF_CLAIM = re.compile(r"(?<!\d)[.;!?]+(?!\d)|[.;!?]+(?=\s|$)|\n")
+_END_OF_CLAIM = re.compile(r"(?<!\d)[.;!?]+(?!\d)|[.;!?]+(?=\s|$)|\n|(?<!nothing)(?<!anything)(?<!all) but\b")
+# "Do not load all, load some": a "not" at the beginning reaches to the comma, unless what follows belongs to it.
+_NOT_AT_FIRST = re.compile(
+    r"(\s*(?:\w+ ){0,2}?(?:not|never|avoid)\b[^,]*),(?! (?:when\w*|if|unless|while|until|because|since|as|so|which|who|that|"
+    r"before|after|even|except|especially|for|in|on|at|by|with|to|rather|during|once|then|\w+ing)\b)(?!.*\b(?:and|or|nor)\b)"
+)
 _TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|%|[^\W_]+")
-_AT_LEAST = re.compile(r"(?:at least|minimum of|more than|above|over|exceeds?)\s*$")
-_AT_MOST = re.compile(r"(?:at most|maximum of|less than|fewer than|below|under|up to|within)\s*$")
+_AT_LEAST = re.compile(r"(?:at least|minimum of|(?:more|longer|older|later) than|above|over|exceeds?|after|beyond)\s*$")
+_AT_MOST = re.compile(r"(?:at most|maximum of|(?:less|fewer|earlier) than|below|under|up to|within|before|first)\s*$")
 _SECONDS = {
     "second": 1,
     "sec": 1,
@@ -80,7 +108,8 @@ _SECONDS = {
 _PREFIXES = ("un", "in", "im", "ir", "non", "dis", "mis")
 _LABELS = frozenset(
     """version step table figure chapter section page rule case phase level part number release sprint line ticket lesson
-    item question plan stage row column q v team group type class""".split()  # noqa: SIM905 - as above
+    item question plan stage row column q v team group type class tier zone customer order model store shop plant machine
+    wave priority category grade band error code status day week quarter month terminal floor route option sheet""".split()  # noqa: SIM905 - as above
 )
 
 
@@ -127,6 +156,8 @@ class Claim:
     numbers: tuple[Number, ...] = ()
     order: tuple[frozenset[str], frozenset[str]] | None = None  # what comes first, or is preferred; and what second
     order_word: str = ""
+    whole: bool = False  # it speaks of all, every or each
+    which: frozenset[str] = frozenset()  # the words that say for which, or of which
 
 
 @lru_cache(maxsize=8_192)
@@ -134,8 +165,12 @@ def claims_of(text: str) -> tuple[Claim, ...]:
     """A claim for each sentence that says something."""
     plain = without_counts(text).lower()
     for pattern, simple in _PHRASES.items():
-        plain = re.sub(pattern, simple, plain)
-    parts = [part for part in _END_OF_CLAIM.split(plain) if part and part.strip()]
+        plain = pattern.sub(simple, plain)
+    plain = _NUMBER_WORD.sub(lambda word: str(NUMBER_WORDS[word.group()]), plain)
+    parts = [
+        part for whole in _END_OF_CLAIM.split(plain) for part in _NOT_AT_FIRST.sub(r"\1\n", whole, count=1).split("\n")
+    ]
+    parts = [part for part in parts if part.strip()]
     return tuple(claim for part in parts[:MOST_CLAIMS] if (claim := _claim(part)).words)
 
 
@@ -160,7 +195,11 @@ def _claim(text: str) -> Claim:
         found for word in _TOKEN.findall(condition) if (found := _stemmed(word)) is not None and word not in counted
     }
     against = sum(word in _NEGATIVE or word == "unless" for word in _TOKEN.findall(condition)) % 2 == 1
-    return Claim(words, negative, tuple(marks), frozenset(said), against, numbers, order, order_word)
+    which = {found for part in _WHICH.findall(main) for word in _TOKEN.findall(part) if (found := _stemmed(word))}
+    whole = _WHOLE.search(main) is not None
+    return Claim(
+        words, negative, tuple(marks), frozenset(said), against, numbers, order, order_word, whole, frozenset(which)
+    )
 
 
 def _note(words: dict[str, str], word: str) -> None:
@@ -187,8 +226,9 @@ def _split_condition(text: str) -> tuple[str, str]:
     if found is None:
         return text, ""
     before, after = text[: found.start()], text[found.start() :]
-    if not before.strip(" ,") and "," in after:
-        condition, _, main = after.partition(",")
+    joint = "," if "," in after else " then "
+    if not before.strip(" ,") and joint in after:
+        condition, _, main = after.partition(joint)
         return main, condition
     return (before, after) if before.strip(" ,") else (after, "")
 
@@ -203,6 +243,8 @@ def _order(text: str) -> tuple[tuple[frozenset[str], frozenset[str]] | None, str
         left, right, word = preferred.group(1), text[preferred.end() :], "over"
     else:
         return None, ""
+    if word in CONTRASTS and (rejected := _REJECTED.match(right)) is not None:
+        right = rejected.group(1)
     first, second = (
         frozenset(stemmed for token in _TOKEN.findall(part) if (stemmed := _stemmed(token)) is not None)
         for part in (left, right)

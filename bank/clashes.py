@@ -2,12 +2,14 @@
 
 Few false alarms come first. Two claims are about the same thing if neither has a word of its own beside the other's
 (one may say more), under the same condition and in a like context. Then they clash if one is for it and the other
-against it, if they name opposites, turn an order round, or give other numbers.
+against it, if they name opposites, turn an order round, or give other numbers. A context that says more than the other
+may have numbers of its own.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from bank.claims import Claim, Number, claims_of, has_counterpart, opposite, same
+from bank.claims import CONTRASTS, Claim, Number, claims_of, has_counterpart, opposite, same
 from bank.model import Gist, Outcome
 from graph.model import Value
 
@@ -24,11 +26,12 @@ class Clash(Value):
 
 
 def clash_of(one: Gist, other: Gist) -> Clash | None:
-    if not _like(one.context_to_prefer, other.context_to_prefer):
+    like = _like(one.context_to_prefer, other.context_to_prefer)
+    if like is None:
         return None
     for first in _claims(one):
         for second in _claims(other):
-            if (found := _clash(first, second)) is not None:
+            if (found := _clash(first, second, numbers=like)) is not None:
                 return found
     return None
 
@@ -38,33 +41,24 @@ def _claims(lesson: Gist) -> Sequence[Claim]:
     found = claims_of(lesson.key_lesson)
     if lesson.outcome != Outcome.FAILURE:
         return found
-    avoided = [
-        Claim(
-            claim.words,
-            True,
-            (f"({Outcome.FAILURE.value})",),
-            claim.condition,
-            claim.condition_negative,
-            claim.numbers,
-            claim.order,
-            claim.order_word,
-        )
-        for claim in found
-        if not claim.marks
-    ]
+    mark = f"({Outcome.FAILURE.value})"
+    avoided = [replace(claim, negative=True, marks=(mark,)) for claim in found if not claim.marks]
     return avoided + [claim for claim in found if claim.marks]
 
 
-def _like(one: str, other: str) -> bool:
-    """Whether two contexts may be the same one."""
+def _like(one: str, other: str) -> bool | None:
+    """Whether two contexts may be the same one; False where one says more than the other, None where they may not."""
+    narrower = None
     for first in claims_of(one):
         for second in claims_of(other):
             mine, others = {*first.words, *first.condition}, {*second.words, *second.condition}
-            shared, _, _, turned = _matched(mine, others)
+            shared, left, right, turned = _matched(mine, others)
+            against = first.negative ^ first.condition_negative ^ second.negative ^ second.condition_negative
             if len(shared) >= LIKE_CONTEXTS * len(mine | others):
-                against = first.negative ^ first.condition_negative ^ second.negative ^ second.condition_negative
-                return not turned and not against
-    return not claims_of(one) or not claims_of(other)
+                return None if turned or against else True
+            if len(shared) >= LEAST_SHARED and not (left and right) and not turned and not against:
+                narrower = False
+    return narrower if claims_of(one) and claims_of(other) else True
 
 
 def _matched(one: set[str], other: set[str]) -> tuple[set[str], set[str], set[str], list[tuple[str, str]]]:
@@ -84,29 +78,64 @@ def _matched(one: set[str], other: set[str]) -> tuple[set[str], set[str], set[st
     return shared, left, right, turned
 
 
-def _clash(one: Claim, other: Claim) -> Clash | None:
+def _clash(one: Claim, other: Claim, numbers: bool) -> Clash | None:
+    """`numbers`: whether two numbers for the same thing are a clash."""
+    if (one.order_word in CONTRASTS) != (other.order_word in CONTRASTS):
+        one, other = _side(one, other), _side(other, one)
     shared, left, right, turned = _matched(set(one.words), set(other.words))
     most = max(len(one.words), len(other.words))
     whole = len(shared) + len(left) + len(right)
-    if len(shared) < min(LEAST_SHARED, most) or len(shared) < 0.5 * most:
+    if not shared or len(shared) < min(LEAST_SHARED, most) or len(shared) < 0.5 * most:
         return None
-    if left and right and len(shared) < NEARLY_ALL * whole:
+    if left and right and (len(shared) < NEARLY_ALL * whole or _labels(left) != _labels(right)):
         return None
-    if not _same_condition(one, other):
+    if not _same_condition(one, other) or (turned and all(a in one.which and b in other.which for a, b in turned)):
         return None
     crossed = _crossed(one, other)
     against = one.negative ^ other.negative ^ (len(turned) % 2 == 1) ^ crossed
+    bounds = [{number.bound for number in claim.numbers} for claim in (one, other)]
+    if against and bounds[0] != bounds[1] and {"<", ">"} <= bounds[0] | bounds[1]:
+        return None  # up to a number one thing holds, and beyond it another
     differing = _differing(one.numbers, other.numbers)
     if differing is not None:
-        # "not 5" and "8" agree; two different numbers for the same thing do not.
-        return None if against else Clash(one=differing[0].text, other=differing[1].text)
+        # "not 5" and "8" agree, and so do few for small ones and many for large ones; "raise to 8" and "lower to 5" do not.
+        begins = [(next(iter(one.words)), next(iter(other.words)))]
+        agree = against and not (turned == begins and one.negative == other.negative)
+        return None if agree or not numbers else Clash(one=differing[0].text, other=differing[1].text)
     if not against:
         return None
     if turned:
         return Clash(one=one.words[turned[0][0]], other=other.words[turned[0][1]])
     if crossed:
-        return Clash(one=_first(one), other=_first(other))
-    return Clash(one=_said(one, other), other=_said(other, one))
+        return Clash(one=_first(one, other), other=_first(other, one))
+    refused, wanted = (one, other) if one.negative else (other, one)
+    if refused.whole and not wanted.whole:
+        return None  # not all is not none
+    about = next((stem for stem in refused.words if stem in wanted.words), "")
+    return Clash(one=_said(one, other, about), other=_said(other, one, about))
+
+
+def _side(claim: Claim, other: Claim) -> Claim:
+    """Of "names rather than prices", what the other speaks of: for the names, or against the prices."""
+    if claim.order is None or claim.order_word not in CONTRASTS:
+        return claim
+    first, second = claim.order
+    rejects = bool((second - first) & other.words.keys())
+    unsaid = first - other.words.keys() if rejects else second - first
+    named_first = sorted(claim.words, key=lambda stem: stem not in second - first)
+    return replace(
+        claim,
+        words={stem: claim.words[stem] for stem in named_first if stem not in unsaid},
+        negative=claim.negative ^ rejects,
+        marks=(*claim.marks, claim.order_word) if rejects else claim.marks,
+        order=None,
+        order_word="",
+    )
+
+
+def _labels(words: set[str]) -> set[str]:
+    """The numbers that say which: of a tier, a version, a year."""
+    return {word for word in words if any(map(str.isdigit, word))}
 
 
 def _same_condition(one: Claim, other: Claim) -> bool:
@@ -121,12 +150,12 @@ def _same_condition(one: Claim, other: Claim) -> bool:
 
 def _crossed(one: Claim, other: Claim) -> bool:
     """Whether what comes first in one comes second in the other."""
-    if one.order is None or other.order is None:
+    if one.order is None or other.order is None or (one.order_word in CONTRASTS) != (other.order_word in CONTRASTS):
         return False
-    (first, second), (their_first, their_second) = one.order, other.order
-    straight = len(first & their_first) + len(second & their_second)
-    turned = len(first & their_second) + len(second & their_first)
-    return turned > straight
+    first, second = one.order[0] - one.order[1], one.order[1] - one.order[0]
+    their_first, their_second = other.order[0] - other.order[1], other.order[1] - other.order[0]
+    there, back = first & their_second, second & their_first
+    return bool(there and back) and len(there) + len(back) > len(second & their_second)
 
 
 def _differing(one: Sequence[Number], other: Sequence[Number]) -> tuple[Number, Number] | None:
@@ -140,16 +169,15 @@ def _differing(one: Sequence[Number], other: Sequence[Number]) -> tuple[Number, 
     return None
 
 
-def _first(claim: Claim) -> str:
-    """What a claim puts first, in the words of its order."""
-    assert claim.order is not None
+def _first(claim: Claim, other: Claim) -> str:
+    """What a claim puts first and the other does not, in the words of its order."""
+    assert claim.order is not None and other.order is not None
     first, second = claim.order
-    own = [word for stem, word in claim.words.items() if stem in first - second]
+    own = [word for stem, word in claim.words.items() if stem in first - second - other.order[0]]
     return claim.order_word if claim.order_word in ("before", "after") else " ".join(own)
 
 
-def _said(claim: Claim, other: Claim) -> str:
+def _said(claim: Claim, other: Claim, about: str) -> str:
     """The words that make a claim be for or against, those that the other does not have too, and what they are about."""
     own = [mark for mark in claim.marks if mark not in other.marks]
-    word = next((claim.words[stem] for stem in claim.words if stem in other.words), "")
-    return " ".join([*own, word])
+    return " ".join([*own, claim.words.get(about, "")])

@@ -1,12 +1,15 @@
 """Pairs of lessons, half of them contradicting each other: what the finder of conflicts is developed on and judged by.
 
-The pairs were written before the rules. The rules were made with DEVELOPED in view; HELD_OUT was only counted.
+The pairs were written before the rules. The rules were made with DEVELOPED in view; HELD_OUT was only counted, once for
+each time that pairs were added.
 A pair: do they clash, the one, the other, and where it matters their contexts and outcomes.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from bank.model import Outcome
+from bank.clashes import Clash, clash_of
+from bank.model import Gist, Outcome
 
 FAILURE, SUCCESS = Outcome.FAILURE, Outcome.SUCCESS
 
@@ -19,6 +22,26 @@ class Pair(NamedTuple):
     other_context: str = "The weekly report is made."
     one_outcome: Outcome = SUCCESS
     other_outcome: Outcome = SUCCESS
+
+    def found(self) -> Clash | None:
+        """What the finder says, whichever of the two comes first."""
+        one = lesson(self.one, self.one_context, self.one_outcome)
+        other = lesson(self.other, self.other_context, self.other_outcome)
+        clash = clash_of(one, other)
+        assert (clash is None) == (clash_of(other, one) is None), "which lesson comes first makes no difference"
+        return clash
+
+
+def lesson(text: str, context: str = "", outcome: Outcome = SUCCESS) -> Gist:
+    return Gist(1, 1, "ACTIVE", "default", "PROJECT", outcome, text, context, [], [])
+
+
+def judged(pairs: Sequence[Pair]) -> tuple[float, float, list[Pair]]:
+    """Precision, recall, and the pairs that were judged wrongly."""
+    alarms = [pair for pair in pairs if pair.found() is not None]
+    right = sum(pair.clash for pair in alarms)
+    wrong = [pair for pair in pairs if pair.clash != (pair in alarms)]
+    return right / len(alarms), right / sum(pair.clash for pair in pairs), wrong
 
 
 DEVELOPED = [
@@ -48,6 +71,21 @@ DEVELOPED = [
     Pair(True, "Nulls in the price column should be replaced by zero.", "Nulls in the price column should never be replaced by zero."),
     Pair(True, "Run the forecast with 12 months of history.", "Run the forecast with 36 months of history."),
     Pair(True, "Lower the threshold for fraud alerts at night.", "Raise the threshold for fraud alerts at night."),
+    # ------------------------------------------------ harder ones that clash: other words, orders and contexts
+    Pair(True, "Increase the timeout of the loader to 60 seconds.", "Decrease the timeout of the loader to 5 seconds."),
+    Pair(True, "Retry the payment call three times.", "Retry the payment call five times."),
+    Pair(True, "Read orders from the replica, not the primary.", "Read orders from the primary, not the replica."),
+    Pair(True, "It is forbidden to email customers on Sunday.", "Email customers on Sunday."),
+    Pair(True, "Check totals first, then send the file.", "Send the file first, then check totals."),
+    Pair(True, "Show the tax on the invoice.", "Hide the tax on the invoice."),
+    Pair(True, "Always validate the schema of a file.", "Never validate the schema of a file.", one_context="Loading files", other_context="Loading a big file at night into the warehouse"),
+    Pair(True, "Fetch at most two pages per call.", "Fetch at least ten pages per call."),
+    Pair(True, "Partial refunds are allowed for vouchers.", "Partial refunds are forbidden for vouchers."),
+    Pair(True, "Quote the column names.", "Do not quote the column names.", one_context="Queries are written for the warehouse.", other_context="Queries for the warehouse are written by an agent."),
+    Pair(True, "Send the reminder twice.", "Send the reminder once."),
+    Pair(True, "Clean the addresses, then match them with the register.", "Match the addresses with the register, then clean them."),
+    Pair(True, "Retry a rejected booking 3 times.", "Retry a rejected booking 5 times."),
+    Pair(True, "Filter the returns before summing.", "Sum before filtering the returns.", one_context="Revenue is computed.", other_context="Revenue is computed for a single region."),
     # ------------------------------------------------ harmless
     Pair(False, "Set the request timeout to 30 seconds.", "Set the number of retries to 5."),
     Pair(False, "Always validate the schema before loading a file.", "Never load a file without validating the schema."),
@@ -75,6 +113,21 @@ DEVELOPED = [
     Pair(False, "Include tax in retail prices.", "Exclude tax from wholesale prices."),
     Pair(False, "Use the staging database rather than the live database for tests.", "Prefer the staging database over the live database for tests."),
     Pair(False, "Compare orders with deliveries before explaining a dip in sales.", "Compare orders with returns after explaining a rise in sales."),
+    # ------------------------------------------------ harmless, though it looks otherwise
+    Pair(False, "For requests like this, in 2 of 2 successful tries `check_totals` was done; in 0 of 1 failed try that was so.", "For requests like this, in 5 of 5 successful tries `check_totals` was done; in 0 of 3 failed tries that was so."),
+    Pair(False, "All 3 tries for requests like this succeeded, and all of them went this way: `describe_table` → `run_sql`.", "All 5 tries for requests like this succeeded, and all of them went this way: `describe_table` → `run_sql`."),
+    Pair(False, "In one session `fetch` ended with the error “no permission”, 3 times with the same parameters in the last of them, and nothing that was tried got past it.", "In 2 sessions `fetch` ended with the error “no permission”, 4 times with the same parameters in the last of them, and nothing that was tried got past it."),
+    Pair(False, "Do not use more than 5 colours in a chart.", "Use at most 5 colours in a chart."),
+    Pair(False, "Tier 1 customers get 10 % off.", "Tier 2 customers get 20 % off."),
+    Pair(False, "Don't hesitate to ask the user.", "Ask the user."),
+    Pair(False, "Not only totals but also shares are needed.", "Totals and shares are needed."),
+    Pair(False, "The loader fails without an index.", "The loader needs an index."),
+    Pair(False, "Do not cache prices; cache names.", "Cache names, not prices."),
+    Pair(False, "Do not load all columns, load only the needed ones.", "Load only the needed columns."),
+    Pair(False, "Sending the mail twice is not a problem.", "Send the mail twice."),
+    Pair(False, "It is impossible to refund after 30 days.", "Refunds are possible within 30 days."),
+    Pair(False, "Cancel within 24 hours for a full refund.", "After 24 hours cancel without a refund."),
+    Pair(False, "Use 8 workers for large files.", "Use 2 workers for small files."),
 ]  # fmt: skip
 
 HELD_OUT = [
@@ -104,6 +157,21 @@ HELD_OUT = [
     Pair(True, "Discounts may be combined in the spring sale.", "Discounts cannot be combined in the spring sale."),
     Pair(True, "Encrypt the nightly dump.", "There is no need to encrypt the nightly dump."),
     Pair(True, "Keep the connection pool small on the reporting host.", "Keep the connection pool large on the reporting host."),
+    # ------------------------------------------------ harder ones that clash: other words, orders and contexts
+    Pair(True, "Raise the memory of the cluster to 64 gigabytes.", "Lower the memory of the cluster to 16 gigabytes."),
+    Pair(True, "Ask the customer two questions at most.", "Ask the customer at least four questions."),
+    Pair(True, "Take the price from the contract, not the catalogue.", "Take the price from the catalogue, not the contract."),
+    Pair(True, "It is prohibited to share raw exports with partners.", "Share raw exports with partners."),
+    Pair(True, "First translate the survey, then code the answers.", "First code the answers, then translate the survey."),
+    Pair(True, "Display the discount in the offer.", "Hide the discount in the offer."),
+    Pair(True, "Always restart the worker after a failed import.", "Never restart the worker after a failed import.", one_context="An import has failed.", other_context="An import of stock figures has failed during the night."),
+    Pair(True, "Poll the queue every ten seconds.", "Poll the queue every thirty seconds."),
+    Pair(True, "Editing the ledger by hand is allowed.", "Editing the ledger by hand is not allowed."),
+    Pair(True, "Round the shares to one decimal.", "Round the shares to three decimals."),
+    Pair(True, "Group the tickets by team instead of by product.", "Group the tickets by product instead of by team."),
+    Pair(True, "Mask phone numbers in the transcript.", "Phone numbers must not be masked in the transcript."),
+    Pair(True, "Post the summary, then close the ticket.", "Close the ticket, then post the summary.", one_context="A ticket is solved.", other_context="A ticket of a key customer is solved."),
+    Pair(True, "Repeat the measurement 3 times.", "Repeat the measurement 10 times."),
     # ------------------------------------------------ harmless
     Pair(False, "Limit the report to 5 pages.", "Limit the upload to 20 megabytes."),
     Pair(False, "Never answer without citing a source.", "Always cite a source in an answer."),
@@ -131,4 +199,19 @@ HELD_OUT = [
     Pair(False, "Use bold for totals and italics for notes.", "Use italics for notes and bold for totals."),
     Pair(False, "No report leaves the house without a second pair of eyes.", "Every report needs a second pair of eyes."),
     Pair(False, "Open tickets are counted in the morning.", "Closed tickets are counted in the evening."),
+    # ------------------------------------------------ harmless, though it looks otherwise
+    Pair(False, "In 2 sessions `book` ended with the error “no seats”. The next call went well when `cabin` was changed from `business` to `economy`.", "In 6 sessions `book` ended with the error “no seats”. The next call went well when `cabin` was changed from `business` to `economy`."),
+    Pair(False, "For requests like this, in 3 of 4 failed tries `guess_missing` was done; in 0 of 2 successful tries that was so.", "For requests like this, in 6 of 8 failed tries `guess_missing` was done; in 0 of 5 successful tries that was so."),
+    Pair(False, "Never wait longer than 30 seconds for the gateway.", "Wait at most 30 seconds for the gateway."),
+    Pair(False, "Zone 1 parcels cost 4 euros.", "Zone 3 parcels cost 9 euros."),
+    Pair(False, "Do not fail to inform the customer.", "Inform the customer."),
+    Pair(False, "Not just the mean but also the spread is reported.", "The mean and the spread are reported."),
+    Pair(False, "The export does not work without a key.", "The export needs a key."),
+    Pair(False, "Sort by date, not by name.", "Do not sort by name; sort by date."),
+    Pair(False, "Never send every draft, send only the final one.", "Send the final draft."),
+    Pair(False, "Running the check again does no harm.", "Run the check again."),
+    Pair(False, "Do not approve expenses above 500 euros.", "Approve expenses below 500 euros."),
+    Pair(False, "Use short codes for old contracts.", "Use short codes for new contracts."),
+    Pair(False, "Choose 4 shards for busy tenants.", "Choose 1 shard for quiet tenants."),
+    Pair(False, "Always restart the worker.", "Never restart the worker.", one_context="The worker hangs for an hour.", other_context="The worker writes a backup."),
 ]  # fmt: skip

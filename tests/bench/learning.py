@@ -16,6 +16,7 @@ import numpy as np
 from bank.learn import RULES, START_BY_HAND, Confidence, Learning, Rule, learn
 from bank.model import Signal, SignalKind
 from graph.queries import CYPHER
+from tests.bank.conflict_pairs import DEVELOPED, HELD_OUT, judged
 from tests.bench.service import Measured, measured
 
 LESSONS, SIGNALS, DAYS = 200, 5_000, 180
@@ -255,6 +256,12 @@ async def run() -> None:
         print(f"| `{name}` | " + " | ".join(f"{flooded(rule, most):+.2f}" for most in limits) + " |")
     PICTURE.write_text(picture(runs), encoding="utf-8")
     print(f"\nThe picture is in {PICTURE.relative_to(CYPHER.parent)}.")
+    precision, recall, _ = judged([*DEVELOPED, *HELD_OUT])
+    held_precision, held_recall, _ = judged(HELD_OUT)
+    print(
+        f"\nContradictions: precision {precision:.2f}, recall {recall:.2f}, {len(DEVELOPED) + len(HELD_OUT)} pairs of lessons, "
+        f"half of them harmless; on the {len(HELD_OUT)} held out: precision {held_precision:.2f}, recall {held_recall:.2f}\n"
+    )
     async with measured("wordllama") as cairn:
         agree, lessons = await through_the_service(cairn, 20, 400)
     print(
