@@ -89,11 +89,10 @@ class Upkeep:
         if not await self._lessons.by_id([rb_id]):
             raise NotFound.ids("lesson", "rbId", [str(rb_id)])
         found = await self._suggested(await self._neighbours.of(rb_id, Wanted(RELATED_MEANING, namespace)))
-        best = sorted((-one.strength, one.source, one.target) for _, one in found)
-        by_place = {(-one.strength, one.source, one.target): one for _, one in found}
-        rest = [place for place in best if place > shown]
+        places = {(-one.strength, one.source, one.target): one for _, one in found}
+        rest = [place for place in sorted(places) if place > shown]
         return Page[Suggestion](
-            nodes=tuple(by_place[place] for place in rest[:first]),
+            nodes=tuple(places[place] for place in rest[:first]),
             has_next_page=len(rest) > first,
             end_cursor=encode_cursor(*rest[:first][-1]) if rest else None,
         )
