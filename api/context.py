@@ -50,6 +50,7 @@ class Context:
         self.cairn = cairn
         self.budget = Budget()
         self.degraded: str | None = None
+        self.withheld: set[int] = set()  # lessons that a recall of this request leaves out by chance
         self.loaders = Loaders(cairn.bank.memories, cairn.bank.lessons, cairn.signals, cairn.links)
 
     def note(self, degraded: str | None) -> None:

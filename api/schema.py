@@ -186,6 +186,7 @@ class Query(UpkeepQuery):
         info.context.budget.spend(asked.limit * (asked.hops + 1) + asked.lesson_limit)
         recalled = await info.context.cairn.recall.recall(asked)
         info.context.note(recalled.degraded)
+        info.context.withheld.update(recalled.withheld)
         return recalled  # type: ignore[return-value]
 
     @strawberry.field

@@ -111,11 +111,18 @@ class Memory:
         """Told at once: asking each of the six whether it is its own takes longer than all else about a memory."""
         return value.type.value
 
-    @strawberry.field(description="reasoningPointerIds, resolved: the join. QUARANTINED ones are left out.")
+    @strawberry.field(
+        description="reasoningPointerIds, resolved: the join. Only ACTIVE ones, and none that a recall of the same request "
+        "has withheld; lessons(filter: {linkedTo: …}) lists all."
+    )
     async def lessons(self, info: Asked) -> list["Lesson"]:
         found = await info.context.loaders.lessons.load_many([int(one) for one in self.reasoning_pointer_ids])
         info.context.budget.spend(len(found))
-        return [lesson for lesson in found if lesson is not None and lesson.status != LessonStatus.QUARANTINED]
+        return [
+            lesson
+            for lesson in found
+            if lesson is not None and lesson.status == LessonStatus.ACTIVE and lesson.rb_id not in info.context.withheld
+        ]
 
     @strawberry.field(description="Strongest first.")
     async def edges(
@@ -355,11 +362,23 @@ class Lesson:
     merged_into: strawberry.ID | None = strawberry.field(description="The lesson that it became part of.")
     merged_from: list[strawberry.ID] = strawberry.field(description="The lessons that it was made of.")
 
-    @strawberry.field(description="To other lessons and from them, the strongest first.")
+    @strawberry.field(
+        description="To other lessons and from them, the strongest first. Those to QUARANTINED lessons are left out, "
+        "unless this one is QUARANTINED itself; so are those to lessons that a recall of the same request has withheld."
+    )
     async def links(self, info: Asked) -> list["LessonLink"]:
-        found = await info.context.loaders.lesson_links.load(int(self.rb_id))
+        rb_id = int(self.rb_id)
+        found = await info.context.loaders.lesson_links.load(rb_id)
         info.context.budget.spend(len(found))
-        return found  # type: ignore[no-any-return]
+        others = await info.context.loaders.lessons.load_many([link.other(rb_id) for link in found])
+        return [link for link, other in zip(found, others, strict=True) if _may_be_met(info, self, other)]
+
+
+def _may_be_met(info: Asked, lesson: Any, other: Any) -> bool:
+    """Whether a lesson's links lead to another: what waits for review is met only by whoever reviews."""
+    if other is None or other.rb_id in info.context.withheld:
+        return False
+    return bool(other.status != LessonStatus.QUARANTINED or lesson.status == LessonStatus.QUARANTINED)
 
 
 @strawberry.type(description="CONFLICTS and ALTERNATIVE say the same of both lessons.")

@@ -233,7 +233,7 @@ async def test_deleting_a_lesson_takes_what_was_said_of_it(cairn: Service) -> No
 
 
 RECALL = """query($query: String!, $limit: Int!) { recall(input: {query: $query, lessonLimit: $limit}) {
-  id withheld lessons { onTrial score reliability lesson { rbId confidence } } } }"""
+  id withheld lessons { onTrial score reliability lesson { rbId confidence } } memories { memory { lessons { rbId } } } } }"""
 
 
 async def recall(cairn: Service, query: str, limit: int = 5) -> dict[str, Any]:
@@ -274,7 +274,10 @@ async def test_an_untried_lesson_gets_its_chance(cairn: Service) -> None:
 async def test_uplift(cairn: Service) -> None:
     """Null while there is too little to say; then by outcomes that name the lesson and those that do not; then, once
     enough recalls have withheld it, by chance. A recall counts once, whatever is told of it later."""
-    await record(cairn, 220, keyLesson="Count narwhals from the air.", contextToPrefer="A census of narwhals.")
+    await cairn.remember(memories=[{"event": {"id": "NW", "text": "Narwhals were counted."}}])
+    text = {"keyLesson": "Count narwhals from the air.", "contextToPrefer": "A census of narwhals."}
+    await record(cairn, 220, linkNodes=["NW"], **text)
+    assert "220" in str((await recall(cairn, "narwhals", 1))["memories"])
     tell = """mutation($ids: [ID!]!, $ok: Boolean!, $recall: ID) { recordOutcome(rbIds: $ids, succeeded: $ok, recallId: $recall) { rbId } }"""
 
     async def work(used: bool, succeeded: bool) -> dict[str, Any]:
@@ -302,6 +305,7 @@ async def test_uplift(cairn: Service) -> None:
         for _ in range(5):
             answer = await recall(cairn, "narwhals", 1)
             assert answer["withheld"] == ["220"] and answer["lessons"][0]["lesson"]["rbId"] != "220"
+            assert "220" not in str(answer["memories"]) and answer["memories"]
             await cairn.ask(tell, ids=[], ok=False, recall=answer["id"])
     finally:
         cairn.cairn.offers.withhold_share = 0.0
@@ -381,20 +385,22 @@ async def test_a_quarantined_lesson_is_reviewed_and_never_offered(
     cairn: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not by search, not by recall, not through the memory that points at it, not as a seed, not for the sake of a lesson
-    that requires it; accepted, it is."""
+    that requires it, nor through its links; accepted, it is. One that is RETIRED is not offered through a memory either."""
     await cairn.remember(memories=[{"event": {"id": "Q1", "text": "A giraffe sneezed at the opening."}}])
     text = {"keyLesson": "Keep giraffes away from ribbons.", "contextToPrefer": "Openings with giraffes."}
     rb_id = await record(cairn, 310, linkNodes=["Q1"], **text)
     needing = await record(cairn, 311, keyLesson="Order ribbons early.", contextToPrefer="An opening is planned.")
     await cairn.ask("mutation { connectLessons(source: 311, target: 310, type: REQUIRES) { type } }")
     query = """{ searchLessons(query: "giraffe opening") { lesson { rbId } }
-      needed: searchLessons(query: "an opening is planned", limit: 1) { lesson { rbId } }
+      needed: searchLessons(query: "an opening is planned", limit: 1) { lesson { rbId links { target { rbId keyLesson } } } }
+      reviewed: lesson(rbId: 310) { links { source { rbId } target { rbId } } }
       recall(input: {query: "giraffe opening"}) { context memories { why memory { id } } lessons { lesson { rbId } } }
       searchMemories(query: "giraffe") { memory { reasoningPointerIds lessons { keyLesson } } }
       lessons(filter: {status: QUARANTINED}) { nodes { rbId } } }"""
 
-    async def offered() -> tuple[bool, bool, bool, bool, bool, bool, bool]:
+    async def offered() -> tuple[bool, bool, bool, bool, bool, bool, bool, bool]:
         data = await cairn.ask(query)
+        assert data["reviewed"]["links"] == [{"source": {"rbId": needing}, "target": {"rbId": rb_id}}]
         assert data["needed"][0]["lesson"]["rbId"] == needing
         (memory,) = (hit["memory"] for hit in data["searchMemories"] if hit["memory"]["reasoningPointerIds"] == [rb_id])
         return (
@@ -403,21 +409,22 @@ async def test_a_quarantined_lesson_is_reviewed_and_never_offered(
             "Keep giraffes" in data["recall"]["context"],
             any(f"Lesson {rb_id}" in hit["why"] for hit in data["recall"]["memories"]),
             rb_id in [hit["lesson"]["rbId"] for hit in data["needed"]],
+            "Keep giraffes" in str(data["needed"][0]["lesson"]["links"]),
             memory["lessons"] != [],
             rb_id in [one["rbId"] for one in data["lessons"]["nodes"]],
         )
 
-    assert await offered() == (True, True, True, True, True, True, False)
+    assert await offered() == (True, True, True, True, True, True, True, False)
     await set_status(cairn, rb_id, "QUARANTINED")
-    assert await offered() == (False, False, False, False, False, False, True)
+    assert await offered() == (False, False, False, False, False, False, False, True)
     with monkeypatch.context() as away:
         for name in ("memories_by_meaning", "memories_by_words", "search_lessons", "memory_vectors", "lesson_vectors"):
             away.setattr(cairn.cairn.vectors, name, _away)
-        assert await offered() == (False, False, False, False, False, False, True)
+        assert await offered() == (False, False, False, False, False, False, False, True)
     await set_status(cairn, rb_id, "ACTIVE")
-    assert await offered() == (True, True, True, True, True, True, False)
+    assert await offered() == (True, True, True, True, True, True, True, False)
     await set_status(cairn, rb_id, "RETIRED")
-    assert await offered() == (False, False, False, False, False, True, False)
+    assert await offered() == (False, False, False, False, False, True, False, False)
 
 
 async def _away(*_: Any) -> None:
