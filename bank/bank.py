@@ -14,6 +14,7 @@ from bank.lessons import (
     lock_lesson,
     lock_lessons,
     missing_sources,
+    pass_on,
     put_lessons,
     revise,
 )
@@ -46,7 +47,7 @@ from graph.model import (
     memory_from_row,
     own_fields,
 )
-from graph.session import Graph, Transaction
+from graph.session import Graph, Row, Transaction
 from graph.store import (
     Memories,
     MintedTwice,
@@ -179,6 +180,11 @@ class Bank:
             lessons, lesson_log, pointers = await put_lessons(
                 tx, lesson_drafts, lesson_rows, now, revision, self._learning
             )
+            wholes = await pass_on(tx, lesson_rows, lessons.values(), now, revision)
+            lessons |= {rb_id: whole for rb_id, whole in wholes.items() if rb_id in lessons}
+            for whole in wholes.values():
+                for memory_id in pointers.keys() & set(whole.link_nodes):
+                    pointers[memory_id] += [whole.rb_id]
             for memory_id, rb_ids in pointers.items():
                 if memory_id in memories:
                     old = memories[memory_id]
@@ -196,7 +202,9 @@ class Bank:
             )
             if call.idempotency_key is not None:
                 await tx.run("keep_answer", key=call.idempotency_key, answer=_kept(answer))
-            return answer, [*_changes(memories, memory_log), *_changes(lessons, lesson_log)]
+            changes = [*_changes(memories, memory_log), *_changes(lessons, lesson_log)]
+            told_of = {rb_id for rb_id, one in lesson_log.items() if one.changed}
+            return answer, [*changes, *(Change(one) for rb_id, one in wholes.items() if rb_id not in told_of)]
 
         return await self._graph.write(work)
 
@@ -340,7 +348,8 @@ class Bank:
             checks.names("tags", patch["tags"])
         checks.done()
 
-        async def work(tx: Transaction) -> tuple[Lesson, bool]:
+        async def work(tx: Transaction) -> tuple[Lesson, list[Change]]:
+            now = datetime.now(UTC)
             row = await lock_lesson(tx, rb_id)
             wanted = {key: list(value) if isinstance(value, tuple) else value for key, value in patch.items()}
             if "key_lesson" in patch and "title" not in patch:
@@ -348,12 +357,14 @@ class Bank:
                 wanted |= first_title(old["title"], old["key_lesson"], patch["key_lesson"])
             if wanted.get("status") == LessonStatus.ACTIVE and row["properties"]["status"] == LessonStatus.RETIRED:
                 wanted["reinstated"] = True  # what has retired it does not retire it again by itself
-                wanted["merged_into"] = None  # it stands for itself again
-            return await revise(tx, row, wanted, datetime.now(UTC), revision)
+                if row["properties"].get("merged_into") is not None:
+                    wanted["merged_into"] = None  # it stands for itself again, and is not merged once more
+                    await tx.run("leave_merge", part=rb_id, now=now)
+            return await _revised(tx, row, wanted, now, revision)
 
         async with self._sync.writing() as revision:
-            lesson, has_changed = await self._graph.write(work)
-            await self._sync.index(revision, [Change(lesson)] if has_changed else [])
+            lesson, changes = await self._graph.write(work)
+            await self._sync.index(revision, changes)
         return lesson
 
     async def delete_lesson(self, rb_id: int) -> Deleted:
@@ -374,7 +385,7 @@ class Bank:
         checks.names("nodeIds", node_ids, most=LINKS, limit=256)
         checks.done()
 
-        async def work(tx: Transaction) -> tuple[Lesson, bool]:
+        async def work(tx: Transaction) -> tuple[Lesson, list[Change]]:
             found = {row["id"] for row in await tx.run("lock_known_memories", ids=sorted(set(node_ids)))}
             if missing := [node for node in dict.fromkeys(node_ids) if node not in found]:
                 raise NotFound.ids("memory", "nodeIds", missing)
@@ -384,11 +395,11 @@ class Bank:
                 raise BadInput.of(
                     [Problem("nodeIds", f"the lesson would have {len(nodes):,} sources; {LINKS:,} at most")]
                 )
-            return await revise(tx, row, {"link_nodes": nodes}, datetime.now(UTC), revision)
+            return await _revised(tx, row, {"link_nodes": nodes}, datetime.now(UTC), revision)
 
         async with self._sync.writing() as revision:
-            lesson, has_changed = await self._graph.write(work)
-            await self._sync.index(revision, [Change(lesson)] if has_changed else [])
+            lesson, changes = await self._graph.write(work)
+            await self._sync.index(revision, changes)
         return lesson
 
 
@@ -431,6 +442,15 @@ def _check_patch_of_type(kind: MemoryType, memory_id: str, patch: dict[str, Any]
     if isinstance(old, Event):
         check_window(checks, "patch", patch.get("start_date", old.start_date), patch.get("end_date", old.end_date))
     checks.done()
+
+
+async def _revised(
+    tx: Transaction, row: Row, wanted: dict[str, Any], now: datetime, revision: int
+) -> tuple[Lesson, list[Change]]:
+    """The lesson with these changes, and all that changes by it."""
+    lesson, has_changed = await revise(tx, row, wanted, now, revision)
+    wholes = await pass_on(tx, {lesson.rb_id: row}, [lesson], now, revision)
+    return lesson, [Change(one) for one in ([lesson] if has_changed else []) + list(wholes.values())]
 
 
 def first_title(old_title: str, old_lesson: str, new_lesson: str) -> dict[str, str]:

@@ -2,16 +2,18 @@
 
 The parts stay as they are, with their own sources, signals and links, but RETIRED and pointing at the merged lesson. So
 a merge is undone by turning the states round. The text is that of the part with the best confidence, never a new one.
+What the merged lesson has of its parts is marked as a copy. What it was given itself goes back, when it is undone, to
+the part whose text it showed; to every part that is left, if that one is gone.
 """
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
-from itertools import combinations, product
+from itertools import combinations
 from typing import Any
 
 from bank.learn import Learning
-from bank.lesson_links import put_links
+from bank.lesson_links import connect, copies, put_links
 from bank.lessons import Lessons, lock_lessons, put_lessons, revise, revise_all
 from bank.model import Gist, Lesson, LessonDraft, LessonStatus, Outcome, Scope
 from bank.neighbours import Near, Neighbours, Wanted
@@ -19,6 +21,7 @@ from bank.relations import SAME_MEANING, say_the_same
 from bank.signals import relearn
 from bank.sync import Change, Sync
 from bank.upkeep import SECONDS_A_CALL, Upkeep, compared
+from bank.uplift import Arm, counted, together
 from graph.checks import LINKS, TAGS
 from graph.errors import BadInput, Conflict, LimitExceeded, NotFound, Problem
 from graph.ids import mint
@@ -149,16 +152,23 @@ class Consolidation:
         of = [{"merged": rb_id, "parts": own} for rb_id, own in named.items()]
         new = await lock_lessons(tx, parts)
         lessons, _, _ = await put_lessons(tx, [drafts[rb_id] for rb_id in parts], new, now, revision, self._learning)
-        kept = {rb_id: {"merged_from": named[rb_id], **_kept(group)} for rb_id, group in parts.items()}
+        shared = {row["merged"]: row["shared"] for row in await tx.run("share_receipts", rows=of)}
+        kept = {rb_id: {"merged_from": named[rb_id], **_kept(group, shared[rb_id])} for rb_id, group in parts.items()}
         await tx.run("put_lessons", rows=[{"rb_id": rb_id, "changes": own} for rb_id, own in kept.items()])
         await tx.run("share_signals", rows=of)
         written = {rb_id: {"properties": {**lessons[rb_id].model_dump(), **kept[rb_id]}} for rb_id in parts}
         learnt = await relearn(tx, written, now, self._learning)
-        links = _moved(await tx.run("links_of_lessons", ids=sorted(into)), into)
-        if links:
+        own = [link for row in await tx.run("links_of_lessons", ids=sorted(into)) for link in row["links"]]
+        if links := copies(own, {rb_id: [merged] for rb_id, merged in into.items()}):
             await put_links(tx, links, now)
+        texts = {best_of(group).rb_id for group in parts.values()}
         before = [
-            {"rb_id": rb_id, "merged": merged, "updated_at": locked[rb_id]["properties"]["updated_at"]}
+            {
+                "rb_id": rb_id,
+                "merged": merged,
+                "updated_at": locked[rb_id]["properties"]["updated_at"],
+                "keeps": rb_id in texts,
+            }
             for rb_id, merged in into.items()
         ]
         wanted = {
@@ -170,32 +180,85 @@ class Consolidation:
         return [*(Change(learnt[rb_id], fresh=True) for rb_id in parts), *(Change(part) for part in retired)]
 
     async def undo(self, rb_id: int) -> list[Lesson]:
-        """The parts are as they were before, the merged lesson is RETIRED, and they are not merged again."""
+        """The parts are as they were before, with what was said of them and of the merged lesson since; the merged lesson
+        is RETIRED, and they are not merged again."""
 
         async def work(tx: Transaction) -> list[Change]:
             now = datetime.now(UTC)
+            # Memories are locked before lessons: what the lesson is given meanwhile is not among them.
+            nodes = [node for row in await tx.run("lessons_by_id", ids=[rb_id]) for node in own_sources(row)]
+            there = {row["id"] for row in await tx.run("lock_known_memories", ids=sorted(nodes))}
             merged = await _lock_merged(tx, rb_id)
-            before = {row["rb_id"]: row["updated_before"] for row in await tx.run("parts_of_merged", merged=rb_id)}
-            rows = await tx.run("lock_known_lessons", ids=sorted(before))
-            changes = []
-            for row in rows:
+            given = [node for node in own_sources(merged) if node in there]
+            parts = {row["rb_id"]: row for row in await tx.run("parts_of_merged", merged=rb_id)}
+            if not parts:
+                raise Conflict(
+                    f"Every lesson that {rb_id} was made of has been deleted: nothing is left to go back to. "
+                    f"Keep {rb_id}, or set it RETIRED."
+                )
+            heirs = [part for part, row in parts.items() if row["keeps"]] or sorted(parts)
+            links = [link for row in await tx.run("links_of_lessons", ids=[rb_id]) for link in row["links"]]
+            own = _given_to(heirs, rb_id, [link for link in links if not link["copied"]], parts)
+            restored: dict[int, Lesson] = {}
+            for row in await tx.run("lock_known_lessons", ids=sorted(parts)):
+                part = row["rb_id"]
                 wanted: dict[str, Any] = {"merged_into": None}
                 if row["properties"]["status"] == LessonStatus.RETIRED:
                     wanted["status"] = LessonStatus.ACTIVE.value
-                part, _ = await revise(tx, row, wanted, now, revision)
-                again = {"updated_at": _moment(before[part.rb_id])}
-                await tx.run("put_lessons", rows=[{"rb_id": part.rb_id, "changes": again}])
-                changes.append(Change(part.model_copy(update=again)))
-            pairs = [list(pair) for pair in combinations(sorted(before), 2)]
+                new = [x for x in given if part in heirs and x not in row["properties"]["link_nodes"]]
+                if new:
+                    wanted["link_nodes"] = [*row["properties"]["link_nodes"], *new][:LINKS]
+                restored[part], _ = await revise(tx, row, wanted, now, revision)
+                if not new:
+                    again = {"updated_at": _moment(parts[part]["updated_before"])}
+                    await tx.run("put_lessons", rows=[{"rb_id": part, "changes": again}])
+                    restored[part] = restored[part].model_copy(update=again)
+            pairs = [list(pair) for pair in combinations(sorted([rb_id, *parts]), 2)]
             await tx.run("undo_merge", merged=rb_id, pairs=pairs, now=now)
-            wanted = {"status": LessonStatus.RETIRED.value, "merged_from": []}
+            restored |= await self._inherit(tx, rb_id, heirs, now)
+            if own:
+                ends = {link[end] for link in own for end in ("source", "target")}
+                rows = await tx.run("lock_known_lessons", ids=sorted(ends))
+                await connect(tx, own, {row["rb_id"]: row for row in rows}, now)
+            wanted = {"status": LessonStatus.RETIRED.value, "merged_from": [], "copied_sources": None}
             lesson, _ = await revise(tx, merged, wanted, now, revision)
-            return [*changes, Change(lesson)]
+            return [*(Change(restored[part]) for part in sorted(parts)), Change(lesson)]
 
         async with self._sync.writing() as revision:
             changes = await self._graph.write(work)
             await self._sync.index(revision, changes)
         return [change.record for change in changes[:-1] if isinstance(change.record, Lesson)]
+
+    async def _inherit(self, tx: Transaction, merged: int, heirs: Sequence[int], now: datetime) -> dict[int, Lesson]:
+        """What was said of the merged lesson itself counts for these."""
+        told = {row["rb_id"]: row["counted"] for row in await tx.run("inherit", merged=merged, heirs=list(heirs))}
+        locked = {row["rb_id"]: row for row in await tx.run("lock_known_lessons", ids=sorted(heirs))}
+        for rb_id, row in locked.items():
+            for arm, succeeded in told[rb_id]:
+                row["properties"]["worked"] = counted(row["properties"].get("worked", ()), Arm(arm), succeeded)
+        rows = [{"rb_id": x, "changes": {"worked": locked[x]["properties"]["worked"]}} for x in locked if told[x]]
+        await tx.run("put_lessons", rows=rows)
+        return await relearn(tx, locked, now, self._learning)
+
+
+def own_sources(row: Row) -> list[str]:
+    """The sources of a merged lesson that it does not have from its parts."""
+    copied = set(row["properties"].get("copied_sources") or ())
+    return [node for node in row["properties"]["link_nodes"] if node not in copied]
+
+
+def _given_to(heirs: Sequence[int], merged: int, links: Sequence[Row], parts: Collection[int]) -> list[Row]:
+    """The links of a merged lesson to others as links of these."""
+    return [
+        {
+            "source": heir if link["source"] == merged else link["source"],
+            "target": heir if link["target"] == merged else link["target"],
+            **{key: link[key] for key in ("type", "strength", "evidence")},
+        }
+        for link in links
+        if not {link["source"], link["target"]} & set(parts)
+        for heir in heirs
+    ]
 
 
 async def _lock_merged(tx: Transaction, rb_id: int) -> Row:
@@ -268,36 +331,18 @@ def _draft(rb_id: int, parts: Sequence[Lesson]) -> LessonDraft:
     )
 
 
-def _kept(parts: Sequence[Lesson]) -> dict[str, Any]:
-    """What a draft does not say: since when the text is known, lost sources, and the counts of offers and outcomes."""
-    there = {node for part in parts for node in part.link_nodes}
-    counts = [part.worked for part in parts if part.worked]
+def _kept(parts: Sequence[Lesson], shared: Sequence[tuple[Sequence[int], bool]]) -> dict[str, Any]:
+    """What a draft does not say: since when the text is known, lost sources, and the counts of offers and outcomes.
+    `shared`: the recalls that count for several of them."""
+    there = dict.fromkeys(node for part in parts for node in part.link_nodes)
+    twice = sum(max(0, sum(arm != Arm.WITHHELD for arm in arms) - 1) for arms, _ in shared)
     return {
         "created_at": best_of(parts).created_at,
         "lost_sources": list(dict.fromkeys(node for part in parts for node in part.lost_sources if node not in there)),
-        "offered_count": sum(part.offered_count for part in parts),
-        "worked": [sum(column) for column in zip(*counts, strict=True)],
+        "copied_sources": list(there),
+        "offered_count": sum(part.offered_count for part in parts) - twice,
+        "worked": together([part.worked for part in parts], shared),
     }
-
-
-def _moved(rows: Sequence[Row], into: Mapping[int, int]) -> list[Row]:
-    """The links of parts to others as links of what they become, and where the other end is a part too, also between
-    the two that they become; of several of a kind the strongest."""
-    found: dict[tuple[int, int, str], Row] = {}
-    for link in sorted((link for row in rows for link in row["links"]), key=lambda link: link["strength"]):
-        sources, targets = (dict.fromkeys([link[end], into.get(link[end], link[end])]) for end in ("source", "target"))
-        if sources.keys() & targets.keys():  # within one merge
-            continue
-        for source, target in product(sources, targets):
-            if (source, target) != (link["source"], link["target"]):
-                found[source, target, link["type"]] = {
-                    "source": source,
-                    "target": target,
-                    "type": link["type"],
-                    "strength": link["strength"],
-                    "evidence": link["evidence"],
-                }
-    return list(found.values())
 
 
 def _moment(text: str) -> datetime:

@@ -274,6 +274,14 @@ def learn(
     )
 
 
+def once_each(signals: Sequence[Signal]) -> list[Signal]:
+    """In the order of time, without what was told of several lessons that are one now: of one kind, a piece of work
+    counts for the first of them alone."""
+    ordered = sorted(signals, key=lambda one: (one.created_time, one.id))
+    first: dict[tuple[str, str], int] = {}
+    return [one for one in ordered if first.setdefault((one.work or one.id, one.kind), one.rb_id) == one.rb_id]
+
+
 def _hear(
     rule: Rule, state: State, signals: Sequence[Signal], moved: dict[str, float], most: float
 ) -> tuple[State, bool]:

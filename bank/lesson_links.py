@@ -2,12 +2,17 @@
 
 What a chosen lesson REQUIRES comes along. Two that are in CONFLICT are offered only with a word about it. Of two that
 are an ALTERNATIVE to each other the better one is offered and the other is named.
+
+A merged lesson has the links of its parts as copies, which go when the merge is undone; what it was given itself stays.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import product
+from typing import Any
 
 from bank.bank import Deleted
+from bank.lessons import lock_wholes
 from bank.model import FoundLesson, LessonLink, LinkType
 from graph.checks import Checks
 from graph.errors import LimitExceeded, NotFound
@@ -42,17 +47,30 @@ class LessonLinks:
         row: Row = {"source": source, "target": target, "type": type.value, "strength": strength, "evidence": evidence}
 
         async def work(tx: Transaction) -> LessonLink:
-            await lock_pair(tx, source, target)
-            (link,) = await put_links(tx, [row], datetime.now(UTC))
+            (link,) = await connect(tx, [row], await lock_pair(tx, source, target), datetime.now(UTC))
             return link
 
         return await self._graph.write(work)
 
     async def disconnect(self, source: int, target: int, type: LinkType) -> Deleted:
-        (row,) = await self._graph.run(
-            "disconnect_lessons", source=source, target=target, type=type.value, both_ways=type.both_ways
-        )
-        return Deleted(id=f"{source} {type} {target}", deleted=row["deleted"] > 0, edges_removed=row["deleted"])
+        """Takes the link away; also from what the lessons became part of, if no other part has it."""
+        row: Row = {"source": source, "target": target, "type": type.value, "strength": 0.0, "evidence": None}
+
+        async def work(tx: Transaction) -> int:
+            known = await tx.run("lock_known_lessons", ids=sorted({source, target}))
+            wholes = await lock_wholes(tx, {one["rb_id"]: one for one in known})
+            links = [row, *copies([row], wholes)]
+            said: dict[str, Any] = {"type": type.value, "both_ways": type.both_ways}
+            deleted = [
+                await tx.run(
+                    "disconnect_lessons", source=one["source"], target=one["target"], copies=one is not row, **said
+                )
+                for one in links
+            ]
+            return int(deleted[0][0]["deleted"])
+
+        deleted = await self._graph.write(work)
+        return Deleted(id=f"{source} {type} {target}", deleted=deleted > 0, edges_removed=deleted)
 
 
 def check_pair(checks: Checks, source: int, target: int) -> None:
@@ -60,11 +78,36 @@ def check_pair(checks: Checks, source: int, target: int) -> None:
         checks.add("target", f"is {target}, its own source; a link joins two lessons")
 
 
-async def lock_pair(tx: Transaction, source: int, target: int) -> None:
-    found = {row["rb_id"] for row in await tx.run("lock_known_lessons", ids=sorted([source, target]))}
+async def lock_pair(tx: Transaction, source: int, target: int) -> dict[int, Row]:
+    found = {row["rb_id"]: row for row in await tx.run("lock_known_lessons", ids=sorted([source, target]))}
     for field, rb_id in (("source", source), ("target", target)):
         if rb_id not in found:
             raise NotFound.ids("lesson", field, [str(rb_id)])
+    return found
+
+
+async def connect(tx: Transaction, rows: Sequence[Row], locked: dict[int, Row], now: datetime) -> list[LessonLink]:
+    """Writes links between lessons that are locked, and copies of them for what these lessons became part of."""
+    wholes = await lock_wholes(tx, locked)
+    links = await put_links(tx, rows, now)
+    if more := copies(rows, wholes):
+        await put_links(tx, more, now)
+    return links
+
+
+def copies(links: Iterable[Row], wholes: Mapping[int, Sequence[int]]) -> list[Row]:
+    """The links of parts as links of what they became, and where the other end is a part too, also between the two that
+    they became; of several of a kind the strongest. `wholes`: what each lesson became part of."""
+    found: dict[tuple[int, int, str], Row] = {}
+    for link in sorted(links, key=lambda link: link["strength"]):
+        sources, targets = ([link[end], *wholes.get(link[end], ())] for end in ("source", "target"))
+        if set(sources) & set(targets):  # within one merge
+            continue
+        for source, target in product(sources, targets):
+            if (source, target) != (link["source"], link["target"]):
+                said = {key: link[key] for key in ("type", "strength", "evidence")}
+                found[source, target, link["type"]] = {"source": source, "target": target, **said, "copied": True}
+    return list(found.values())
 
 
 async def put_links(tx: Transaction, rows: Sequence[Row], now: datetime) -> list[LessonLink]:
@@ -153,7 +196,7 @@ def with_word(found: Sequence[FoundLesson], links: Links, left_out: Mapping[int,
         said = {
             "required_by": tuple(rb_id for rb_id in dict.fromkeys(requiring) if rb_id in offered),
             "conflicts_with": tuple(x for x in _others(links, rb_id, LinkType.CONFLICTS) if x in offered),
-            "alternatives": tuple(x for x in left_out.get(rb_id, ()) if x not in offered),
+            "alternatives": tuple(x for x in dict.fromkeys(left_out.get(rb_id, ())) if x not in offered),
         }
         told.append(one.model_copy(update=said) if any(said.values()) else one)
     return told

@@ -10,14 +10,15 @@ from typing import Any
 
 from bank.learn import Confidence, Learning, learn
 from bank.model import Lesson, LessonDraft, LessonFilter, Scope, first_words
-from graph.checks import LINKS, Checks
-from graph.errors import NotFound, Problem
+from graph.checks import LINKS, TAGS, Checks
+from graph.errors import Conflict, LimitExceeded, NotFound, Problem
 from graph.model import Page
 from graph.paging import decode_cursor, encode_cursor
 from graph.session import Graph, Row, StartAgain, Transaction
 from graph.store import Written, changed
 
 LARGEST_ID = 2**63 - 1
+OWN = frozenset({"title", "key_lesson", "context_to_prefer", "outcome", "namespace", "scope"})  # what a lesson says
 TITLE_BYTES = 1_024
 
 
@@ -71,6 +72,27 @@ async def lock_lesson(tx: Transaction, rb_id: int) -> Row:
     if not rows:
         raise NotFound.ids("lesson", "rbId", [str(rb_id)])
     return rows[0]
+
+
+async def lock_wholes(tx: Transaction, locked: dict[int, Row]) -> dict[int, list[int]]:
+    """Locks what these lessons became part of, what that became part of, and so on; all of it is added to `locked`.
+    Of each lesson that is a part the ids of those, the nearest first."""
+    tried: set[int] = set()
+    while wanted := {whole for row in locked.values() if (whole := _whole(row)) is not None} - locked.keys() - tried:
+        locked |= {row["rb_id"]: row for row in await tx.run("lock_known_lessons", ids=sorted(wanted))}
+        tried |= wanted
+    wholes: dict[int, list[int]] = {}
+    for rb_id, row in locked.items():
+        while (whole := _whole(row)) is not None and whole in locked:
+            wholes.setdefault(rb_id, []).append(whole)
+            row = locked[whole]
+    return wholes
+
+
+def _whole(row: Row) -> int | None:
+    """The lesson that this one became part of."""
+    whole: int | None = row["properties"].get("merged_into")
+    return whole
 
 
 async def put_lessons(
@@ -182,6 +204,39 @@ async def add_sources(
     return lessons
 
 
+async def pass_on(
+    tx: Transaction, before: Mapping[int, Row], after: Iterable[Lesson], now: datetime, revision: int
+) -> dict[int, Lesson]:
+    """Sources and tags that a part of a merged lesson was given, or has lost, are the merged lesson's too; what another
+    part has stays. Returns the merged lessons that are other now."""
+    wholes: dict[int, Lesson] = {}
+    for lesson in after:
+        old = before[lesson.rb_id]["properties"]
+        given = {key: [list(old.get(key, [])), list(getattr(lesson, key))] for key in ("link_nodes", "tags")}
+        if lesson.merged_into is None or all(had == has for had, has in given.values()):
+            continue
+        rows = await tx.run("lock_known_lessons", ids=[lesson.merged_into])
+        for row in rows:  # none, if it has been deleted
+            parts = await tx.run("parts_of_merged", merged=row["rb_id"])
+            wanted: dict[str, Any] = {}
+            for key, (had, has) in given.items():
+                others = {x for part in parts if part["rb_id"] != lesson.rb_id for x in part[key]}
+                lost = {x for x in had if x not in has and x not in others}
+                kept = [x for x in row["properties"][key] if x not in lost]
+                wanted[key] = [*kept, *(x for x in has if x not in had and x not in kept)]
+            if len(wanted["link_nodes"]) > LINKS or len(wanted["tags"]) > TAGS:
+                raise LimitExceeded(
+                    f"Lesson {row['rb_id']}, which {lesson.rb_id} became part of, would have more than {LINKS:,} sources "
+                    f"or {TAGS:,} tags. Take some away first."
+                )
+            new = [x for x in wanted["link_nodes"] if x not in row["properties"]["link_nodes"]]
+            wanted["copied_sources"] = [*row["properties"].get("copied_sources", []), *new]
+            whole, _ = await revise(tx, row, wanted, now, revision)
+            wholes[whole.rb_id] = whole
+            wholes |= await pass_on(tx, {whole.rb_id: row}, [whole], now, revision)
+    return wholes
+
+
 async def revise_all(
     tx: Transaction, rows: Sequence[Row], wanted: Mapping[int, dict[str, Any]], now: datetime, revision: int
 ) -> list[Lesson]:
@@ -196,6 +251,12 @@ def _revised(old: Mapping[str, Any], wanted: dict[str, Any], now: datetime, revi
         # A source that was lost and is there again is no longer lost.
         wanted = {**wanted, "lost_sources": [x for x in old["lost_sources"] if x not in wanted["link_nodes"]]}
     changes = changed(old, wanted)
+    whole = old.get("merged_into")
+    if whole is not None and "merged_into" not in changes and changes.keys() & OWN:
+        raise Conflict(
+            f"Lesson {old['rb_id']} became part of lesson {whole}, which is offered in its place. Change {whole}; or part "
+            f"them first, with undoConsolidation of {whole} or by setting {old['rb_id']} ACTIVE."
+        )
     if "scope" in changes:
         changes["suggested_scope"] = None
     if changes:

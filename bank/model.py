@@ -152,7 +152,8 @@ class Promotion(Value):
 
 class Signal(Value):
     """One thing that was said of a lesson; it never changes. `source`: who said it, as far as the caller told;
-    `namespace`: where it was used; `recall_id` and `fit`: the recall that offered it, and how well it fitted there."""
+    `namespace`: where it was used; `recall_id` and `fit`: the recall that offered it, and how well it fitted there;
+    `work`: the piece of work that it came of, of which other lessons may have been told too."""
 
     id: str
     rb_id: int
@@ -162,6 +163,7 @@ class Signal(Value):
     source: str | None = None
     namespace: str | None = None
     recall_id: str | None = None
+    work: str | None = None
     fit: float | None = None
     created_time: datetime
 

@@ -7,12 +7,12 @@ from types import MappingProxyType
 from typing import Any
 
 from bank.keys import claim_key, digest_of
-from bank.learn import START_BY_HAND, Confidence, Learning, learn
-from bank.lessons import check_namespace, learnt_properties
+from bank.learn import START_BY_HAND, Confidence, Learning, learn, once_each
+from bank.lessons import check_namespace, learnt_properties, lock_wholes
 from bank.model import ConfidencePoint, Lesson, Signal, SignalKind
 from bank.offers import Offers
 from bank.scopes import proven_in, suggested_scope
-from bank.uplift import Arm, counted
+from bank.uplift import arms_of, counted
 from graph.checks import Checks
 from graph.errors import NotFound, Problem
 from graph.ids import is_young, mint, readable
@@ -81,9 +81,7 @@ class Signals:
                 raise NotFound.ids("lesson", field, missing)
             now = datetime.now(UTC)
             if recall_id is not None and receipt["succeeded"] is None:
-                succeeded = kind is SignalKind.SUCCEEDED
-                await tx.run("settle_receipt", id=recall_id, succeeded=succeeded, used=wanted)
-                await _count_work(tx, receipt, wanted, locked, succeeded)
+                await _count_work(tx, recall_id, receipt, wanted, locked, kind is SignalKind.SUCCEEDED)
             said = {
                 "comment": comment,
                 "conv_id": conv_id,
@@ -94,7 +92,6 @@ class Signals:
             fits = dict(zip(receipt["offered"], receipt["fits"], strict=True))
             told = {rb_id: locked[rb_id] for rb_id in wanted}
             lessons = await append(tx, told, kind, said, now, self.learning, fits)
-            await _pass_on(tx, told, now, self.learning)
             return [lessons[rb_id] for rb_id in wanted]
 
         while True:
@@ -160,38 +157,31 @@ async def append(
     learning: Learning,
     fits: Mapping[int, float] = MappingProxyType({}),
 ) -> dict[int, Lesson]:
-    """Says the same of each of these lessons, which are locked. `said`: comment, conv_id, source, namespace,
-    recall_id; `fits`: how well they fitted the recall that offered them."""
+    """Says the same of each of these lessons, which are locked, and so of what they became part of: whoever was given
+    one before a merge speaks of the merged lesson. `said`: comment, conv_id, source, namespace, recall_id; `fits`: how
+    well they fitted the recall that offered them. Returns all that were told."""
+    everyone = dict(locked)
+    wholes = await lock_wholes(tx, everyone)
+    ids = {rb_id: readable("S", mint()) for rb_id in locked}
+    work = said.get("recall_id") or next(iter(ids.values()), None)
     rows = [
         {
             "rb_id": rb_id,
+            "wholes": wholes.get(rb_id, []),
             "properties": {
                 **said,
                 "kind": kind.value,
                 "created_time": now,
-                "id": readable("S", mint()),
+                "id": ids[rb_id],
                 "rb_id": rb_id,
+                "work": work,
                 "fit": fits.get(rb_id),
             },
         }
         for rb_id in locked
     ]
     await tx.run("append_signals", rows=rows)
-    return await relearn(tx, locked, now, learning)
-
-
-async def _pass_on(tx: Transaction, told: Mapping[int, Row], now: datetime, learning: Learning) -> None:
-    """What is said of a lesson after it became part of another, by somebody who was given it before, counts there too."""
-    parts: dict[int, list[int]] = {}
-    for rb_id, row in told.items():
-        if row["properties"].get("merged_into") is not None:
-            parts.setdefault(row["properties"]["merged_into"], []).append(rb_id)
-    if not parts:
-        return
-    merged = {row["rb_id"]: row for row in await tx.run("lock_known_lessons", ids=sorted(parts))}
-    await tx.run("share_signals", rows=[{"merged": rb_id, "parts": parts[rb_id]} for rb_id in merged])
-    await relearn(tx, merged, now, learning)
-    await _pass_on(tx, merged, now, learning)
+    return await relearn(tx, everyone, now, learning)
 
 
 async def _as_they_are(tx: Transaction, wanted: Sequence[int], field: str) -> list[Lesson]:
@@ -216,17 +206,22 @@ async def _receipt(tx: Transaction, recall_id: str | None) -> Row:
 
 
 async def _count_work(
-    tx: Transaction, receipt: Row, used: Sequence[int], locked: dict[int, Row], succeeded: bool
+    tx: Transaction, id: str, receipt: Row, used: Sequence[int], locked: dict[int, Row], succeeded: bool
 ) -> None:
-    """What came of a recall counts for every lesson that was chosen for it and is still there."""
-    arms = {rb_id: Arm.NAMED if rb_id in used else Arm.NOT_NAMED for rb_id in receipt["offered"]}
-    arms |= dict.fromkeys(receipt["withheld"], Arm.WITHHELD)
-    rows = []
-    for rb_id in sorted(arms.keys() & locked.keys()):
+    """What came of a recall counts for every lesson that was chosen for it and is still there, and for what it became
+    part of since."""
+    wholes = await lock_wholes(tx, locked)
+    chosen = {*receipt["offered"], *receipt["withheld"]}
+    arms = arms_of(receipt["offered"], receipt["withheld"], used, wholes)
+    told = sorted(arms.keys() & locked.keys())
+    for rb_id in told:
         properties = locked[rb_id]["properties"]
         properties["worked"] = counted(properties.get("worked", ()), arms[rb_id], succeeded)
-        rows.append({"rb_id": rb_id, "changes": {"worked": properties["worked"]}})
-    await tx.run("put_lessons", rows=rows)
+    await tx.run(
+        "put_lessons", rows=[{"rb_id": x, "changes": {"worked": locked[x]["properties"]["worked"]}} for x in told]
+    )
+    rows = [[rb_id, int(arms[rb_id]), rb_id not in chosen or None] for rb_id in told]
+    await tx.run("settle_receipt", id=id, succeeded=succeeded, used=list(used), counted=rows)
 
 
 async def relearn(tx: Transaction, locked: dict[int, Row], now: datetime, learning: Learning) -> dict[int, Lesson]:
@@ -246,19 +241,21 @@ async def relearn(tx: Transaction, locked: dict[int, Row], now: datetime, learni
 
 
 def signals_of(row: Row) -> list[Signal]:
-    """From a row of `signals_of_lessons`."""
-    return [
+    """From a row of `signals_of_lessons`: what counts of it."""
+    signals = [
         Signal.model_construct(
             id=id,
-            rb_id=row["rb_id"],
+            rb_id=rb_id,
             kind=SignalKind(kind),
             created_time=native("created_time", time),
             source=source,
             namespace=namespace,
             fit=fit,
+            work=work,
         )
-        for id, kind, time, source, namespace, fit in row["signals"]
+        for id, kind, time, source, namespace, fit, rb_id, work in row["signals"]
     ]
+    return once_each(signals)
 
 
 def learnt_of(row: Row, learning: Learning, telling: bool = True) -> Confidence:

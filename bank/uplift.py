@@ -7,7 +7,7 @@ parted them. Otherwise those that name it are compared with those that do not: a
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 
 from bank.model import Uplift, UpliftBasis
@@ -29,6 +29,37 @@ def counted(worked: Sequence[int], arm: Arm, succeeded: bool) -> list[int]:
     """The counts with one call more."""
     counts = [*worked] or [0] * (2 * len(Arm))
     counts[2 * arm + (not succeeded)] += 1
+    return counts
+
+
+def arms_of(
+    offered: Iterable[int], withheld: Iterable[int], used: Sequence[int], wholes: Mapping[int, Sequence[int]]
+) -> dict[int, Arm]:
+    """How a recall counts for each lesson that was chosen for it, and for what those became part of since. `wholes`: what
+    a lesson became part of. A merged lesson counts once, in the first of the three ways that one of its parts does;
+    whoever names a part names the whole, and the other way round."""
+    named = {whole for rb_id in used for whole in (rb_id, *wholes.get(rb_id, ()))}
+    arms: dict[int, Arm] = {}
+
+    def count(rb_id: int, arm: Arm) -> None:
+        for one in (rb_id, *wholes.get(rb_id, ())):
+            arms[one] = min(arm, arms.get(one, arm))
+
+    for rb_id in offered:
+        is_named = rb_id in named or not set(used).isdisjoint(wholes.get(rb_id, ()))
+        count(rb_id, Arm.NAMED if is_named else Arm.NOT_NAMED)
+    for rb_id in withheld:
+        count(rb_id, Arm.WITHHELD)
+    return arms
+
+
+def together(parts: Iterable[Sequence[int]], shared: Iterable[tuple[Sequence[int], bool]]) -> list[int]:
+    """The counts of several lessons as those of one. `shared`: of each recall that counts for several of them in which
+    ways, and whether it succeeded; it counts once, in the first of them."""
+    counts = [sum(column) for column in zip(*(worked for worked in parts if worked), strict=True)]
+    for arms, succeeded in shared:
+        for arm in sorted(arms)[1:]:
+            counts[2 * arm + (not succeeded)] -= 1
     return counts
 
 

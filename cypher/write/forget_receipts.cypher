@@ -4,4 +4,4 @@
 MATCH (r:Receipt)
 WHERE r.tenant = $tenant AND r.created_time < $before
 WITH r LIMIT $limit
-DELETE r
+DETACH DELETE r

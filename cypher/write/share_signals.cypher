@@ -6,5 +6,6 @@ MATCH (l:Lesson {tenant: $tenant, rb_id: row.merged})
 CALL (l, row) {
   UNWIND row.parts AS part
   MATCH (s:Signal)-[:ABOUT]->(:Lesson {tenant: $tenant, rb_id: part})
-  MERGE (s)-[:ABOUT]->(l)
+  MERGE (s)-[about:ABOUT]->(l)
+  ON CREATE SET about.copied = true
 }

@@ -3,7 +3,7 @@
 import pytest
 
 from bank.model import UpliftBasis
-from bank.uplift import Arm, counted, uplift, wilson
+from bank.uplift import Arm, arms_of, counted, together, uplift, wilson
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,29 @@ def test_each_call_counts_once() -> None:
     """In its arm, as a success or as a failure."""
     counts = counted(counted([], Arm.WITHHELD, True), Arm.NAMED, False)
     assert counts == [0, 1, 0, 0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("offered", "withheld", "used", "arms"),
+    [
+        ([1, 2], [3], [1], {1: Arm.NAMED, 2: Arm.NOT_NAMED, 3: Arm.WITHHELD}),
+        ([11, 12], [], [11], {11: Arm.NAMED, 12: Arm.NOT_NAMED, 10: Arm.NAMED, 9: Arm.NAMED}),
+        ([11, 12], [], [], {11: Arm.NOT_NAMED, 12: Arm.NOT_NAMED, 10: Arm.NOT_NAMED, 9: Arm.NOT_NAMED}),
+        ([11], [12], [], {11: Arm.NOT_NAMED, 12: Arm.WITHHELD, 10: Arm.NOT_NAMED, 9: Arm.NOT_NAMED}),
+        ([11], [], [10], {11: Arm.NAMED, 10: Arm.NAMED, 9: Arm.NAMED}),  # told after the merge
+        ([10], [], [11], {10: Arm.NAMED, 9: Arm.NAMED}),  # by its old name
+    ],
+)
+def test_a_recall_counts_once_for_a_merged_lesson(
+    offered: list[int], withheld: list[int], used: list[int], arms: dict[int, Arm]
+) -> None:
+    """11 and 12 became part of 10, and that of 9."""
+    assert arms_of(offered, withheld, used, {11: [10, 9], 12: [10, 9], 10: [9]}) == arms
+
+
+def test_the_counts_of_several_lessons_as_one() -> None:
+    """What counts for both counts once, in the first of the ways."""
+    assert together([(3, 1, 2, 0, 0, 0), (), (2, 0, 0, 0, 1, 0)], []) == [5, 1, 2, 0, 1, 0]
+    shared = [([Arm.NAMED, Arm.NAMED], True), ([Arm.WITHHELD, Arm.NAMED], True)]
+    assert together([(3, 1, 2, 0, 0, 0), (2, 0, 0, 0, 1, 0)], shared) == [4, 1, 2, 0, 0, 0]
+    assert together([(), ()], []) == []
