@@ -7,11 +7,12 @@ when time passes: a reader takes the value of the period that it is in. Three ru
 - A lesson is *used* when feedback or an outcome names it. Periods without use are counted from the last use, or from
   the moment it was recorded.
 - A source that is named moves a lesson by at most `most_from_one_source`, up or down, in all: what it says beyond that
-  is kept and moves nothing. A signal without a source stands for itself.
+  is kept and moves nothing, nor does it end a time without use. A signal without a source stands for itself.
 """
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar, NamedTuple, Protocol
@@ -41,6 +42,7 @@ DAY = 86_400
 MONTH = 30 * DAY
 AGREE_WITHIN = 7 * DAY
 TRIED = 3  # uses after which a signal counts by itself
+VERSION = 2
 DIGITS = 6  # confidence is rounded to these, so that 0.8 - 0.2 is 0.6
 _SLACK = 1e-9
 
@@ -189,8 +191,8 @@ class Learning:
 
     @property
     def name(self) -> str:
-        """The same name, the same confidences."""
-        return f"{self.rule.name}, at most {self.most_from_one_source} from one source"
+        """The same name, the same confidences; VERSION is another whenever this module computes others."""
+        return f"{self.rule.name} {VERSION}, at most {self.most_from_one_source} from one source"
 
 
 @dataclass(frozen=True)
@@ -224,14 +226,17 @@ def learn(
     takes several times as long as the confidence alone."""
     rule = learning.rule
     state = rule.begin(start)
+    signals = sorted(signals, key=lambda one: (one.created_time, one.id))
+    if signals:  # those of a merged lesson may be older than its text
+        recorded_at = min(recorded_at, signals[0].created_time)
     since = _seconds(recorded_at)
     last_used_at: datetime | None = None
     uses = 0
-    moved: dict[str, float] = {}
+    sources = Sources(learning.most_from_one_source)
     waiting: list[Signal] = []
-    last_said: dict[bool, int] = {}  # of good, and of bad
+    last_said: dict[bool, dict[str | None, int]] = {True: {}, False: {}}  # of good, and of bad: by whom, and when
     points = [ConfidencePoint(time=recorded_at, value=_shown(rule, state, 0), why=f"starts at {start:.2f}")]
-    for signal in sorted(signals, key=lambda one: (one.created_time, one.id)):
+    for signal in signals:
         moment = _seconds(signal.created_time)
         gone = max(0, moment - since) // rule.period
         if gone:
@@ -239,16 +244,14 @@ def learn(
         if telling and gone and _shown(rule, state, gone) != points[-1].value:
             faded = datetime.fromtimestamp(since, UTC) + timedelta(seconds=gone * rule.period)
             points.append(ConfidencePoint(time=faded, value=_shown(rule, state, gone), why=_unused(gone, rule.period)))
-        if signal.kind in USES:
-            since, last_used_at, gone = moment, signal.created_time, 0
-            state = state._replace(idle=0) if state.idle else state
         good = signal.kind in GOOD
-        agreed = good in last_said and moment - last_said[good] <= AGREE_WITHIN
-        last_said[good] = moment
-        whole, together = True, []
-        waits = rule.needs_agreement and uses < TRIED and not agreed
+        counts = whole = True
+        together: list[Signal] = []
+        waits = rule.needs_agreement and uses < TRIED and not _agreed(signal, moment, last_said[good])
+        last_said[good][_who(signal)] = moment
         if waits:
             waiting.append(signal)
+            counts = sources.room(signal) > _SLACK
         else:
             # Those that waited for this one count with it.
             together = [
@@ -257,8 +260,13 @@ def learn(
                 if (one.kind in GOOD) == good and moment - _seconds(one.created_time) <= AGREE_WITHIN
             ]
             waiting = [one for one in waiting if one not in together]
-            state, whole = _hear(rule, state, [*together, signal], moved, learning.most_from_one_source)
-        uses += signal.kind in USES
+            state, whole, counts = _hear(rule, state, [*together, signal], sources)
+        if signal.kind in USES:
+            uses, last_used_at = uses + 1, signal.created_time
+            if counts:
+                gone = _renewed(rule, state, signal, gone, sources)
+                since = moment - gone * rule.period
+                state = state._replace(idle=gone)
         if telling:
             why = " and ".join(WORDS[one.kind] for one in [*together, signal])
             why += "; waits for a second signal that agrees within 7 days" if waits else ""
@@ -282,26 +290,71 @@ def once_each(signals: Sequence[Signal]) -> list[Signal]:
     return [one for one in ordered if first.setdefault((one.work or one.id, one.kind), one.rb_id) == one.rb_id]
 
 
-def _hear(
-    rule: Rule, state: State, signals: Sequence[Signal], moved: dict[str, float], most: float
-) -> tuple[State, bool]:
-    """The signals count, one after the other, as far as their source may still move the lesson; `moved` is how far each
-    source has. Also whether all of it counts."""
-    whole = True
+def _who(signal: Signal) -> str | None:
+    """Who says it, where that matters for agreement: other work that taught the same speaks for itself, though one
+    distiller has read all of it."""
+    return None if signal.kind is SignalKind.SUPPORTED else signal.source
+
+
+def _agreed(signal: Signal, moment: int, said: Mapping[str | None, int]) -> bool:
+    """Whether somebody else has said the same lately. Who is not named may be anybody."""
+    who = _who(signal)
+    return any(
+        moment - when <= AGREE_WITHIN for other, when in said.items() if other is None or who is None or other != who
+    )
+
+
+@dataclass
+class Sources:
+    """How far each source that is named has moved a lesson: `moved` by what it said, `renewed` by using it at all, which
+    lasts only for a time and so gives no room to move it further down."""
+
+    most: float
+    moved: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    renewed: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def room(self, signal: Signal, effect: float = 0.0) -> float:
+        """How far the source of a signal may still move the lesson the way that this one would."""
+        if signal.source is None:
+            return math.inf
+        up = effect > 0 if effect else signal.kind in GOOD
+        return self.room_up(signal.source) if up else self.most + self.moved[signal.source]
+
+    def room_up(self, source: str) -> float:
+        return self.most - self.moved[source] - self.renewed[source]
+
+
+def _hear(rule: Rule, state: State, signals: Sequence[Signal], sources: Sources) -> tuple[State, bool, bool]:
+    """The signals count, one after the other, as far as their source may still move the lesson. Also whether all of it
+    counts, and whether anything of the last."""
+    whole = counts = True
     for signal in signals:
         after = rule.hear(state, signal)
+        effect = after.value - state.value
+        room = sources.room(signal, effect)
+        counts = room > _SLACK
+        whole = whole and counts and abs(effect) < room + _SLACK
+        if not counts:
+            continue  # it may not move the lesson at all
         if signal.source is not None:
-            effect = after.value - state.value
-            far = moved.get(signal.source, 0.0) + effect
-            excess = far - min(most, max(-most, far))
+            excess = math.copysign(max(0.0, abs(effect) - room), effect)
             if abs(excess) > _SLACK:
-                whole = False
-                if abs(excess) > abs(effect) - _SLACK:
-                    continue  # it may not move the lesson at all
                 after = after._replace(value=after.value - excess, cut=state.cut + excess)
-            moved[signal.source] = far - excess
+            sources.moved[signal.source] += effect - excess
         state = after
-    return state, whole
+    return state, whole, counts
+
+
+def _renewed(rule: Rule, state: State, signal: Signal, gone: int, sources: Sources) -> int:
+    """How many periods without use are left after a use: none, unless the confidence would rise by more than the source
+    of the signal may still move it."""
+    if signal.source is None:
+        return 0
+    before = rule.shown(state, gone)
+    room = sources.room_up(signal.source) + _SLACK
+    left = next(n for n in range(gone + 1) if n == gone or rule.shown(state, n) - before <= room)
+    sources.renewed[signal.source] += rule.shown(state, left) - before
+    return left
 
 
 def _shown(rule: Rule, state: State, periods: int) -> float:

@@ -312,6 +312,21 @@ async def test_what_a_merged_lesson_was_given_goes_back_to_the_part_whose_text_i
     assert (await cairn.settled())["ok"]
 
 
+async def test_the_history_of_a_merged_lesson_is_in_the_order_of_time(cairn: Service) -> None:
+    """The text that it keeps is younger than the first thing that was said of another part."""
+    await cairn.remember(lessons=[_ladder(128, "A crow sits on it.", "n22")])
+    await cairn.ask("mutation { giveFeedback(rbId: 128, helpful: false) { rbId } }")
+    await cairn.remember(lessons=[_ladder(129, "A crow sits on it.", "n22")])
+    for _ in range(2):
+        await cairn.ask("mutation { giveFeedback(rbId: 129, helpful: true) { rbId } }")
+    (done,) = await merges(cairn, namespace="n22", dryRun=False)
+    assert done["keeps"]["rbId"] == "129"
+    query = "query($id: ID!) { lesson(rbId: $id) { confidenceHistory { time why } } }"
+    history = (await cairn.ask(query, id=done["merged"]["rbId"]))["lesson"]["confidenceHistory"]
+    assert len(history) == 4 and history[0]["why"].startswith("starts")
+    assert [point["time"] for point in history] == sorted(point["time"] for point in history)
+
+
 async def test_a_merge_whose_parts_are_gone_is_not_undone(cairn: Service) -> None:
     """What is left of them is the merged lesson: it stays."""
     await cairn.remember(lessons=[_ladder(rb_id, "A ladder is lost.", "n19") for rb_id in (124, 125)])

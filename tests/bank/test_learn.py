@@ -169,6 +169,66 @@ def test_a_flood_from_one_source_moves_it_only_so_far(rule: str, most: float) ->
 
 
 @pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("most", [0.05, 0.3, 0.5])
+@pytest.mark.parametrize("idle", [0, 5, 61, 200])
+def test_a_flood_moves_an_old_lesson_only_so_far(rule: str, most: float, idle: int) -> None:
+    """It was not used for days, and one source floods it: what is shown then and ever after is no further above what it
+    was, nor below what time alone would have made of it, than the setting."""
+    learning = Learning(RULES[rule], most)
+    flood = RECORDED + timedelta(days=idle)
+    alone = learn(0.5, RECORDED, [], learning)
+    for kind in (SignalKind.HELPFUL, SignalKind.SUCCEEDED, SignalKind.NOT_HELPFUL, SignalKind.FAILED):
+        said = [
+            Signal(id=f"S{n:04}", rb_id=1, kind=kind, source="one", created_time=flood + timedelta(minutes=n))
+            for n in range(300)
+        ]
+        learnt = learn(0.5, RECORDED, said, learning)
+        for point in learnt.points[1:]:
+            assert abs(point.value - alone.at(flood)) <= most + 2e-6, point
+        for days in (0.3, 1, 7, 29, 61, 300):
+            later = flood + timedelta(days=days)
+            assert alone.at(later) - most - 2e-6 <= learnt.at(later) <= alone.at(flood) + most + 2e-6, (kind, days)
+
+
+@pytest.mark.parametrize("rule", ["signals", "safla"])
+def test_a_source_that_is_used_up_ends_no_time_without_use(rule: str) -> None:
+    """It praises a lesson every day for a year: the year passes all the same. Somebody else's praise starts it again."""
+    learnt = after(rule, *["SUCCEEDED@one"] * 365, hours=24, most=0.3)
+    best = max(point.value for point in learnt.points)
+    last = RECORDED + timedelta(days=365)
+    assert learnt.at(last) < best - 0.1 and learnt.uses == 365 and learnt.last_used_at == last
+    other = after(rule, *["SUCCEEDED@one"] * 365, "SUCCEEDED@two", hours=24, most=0.3)
+    assert other.idle_since == int((last + timedelta(days=1)).timestamp())
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        (["HELPFUL@ana", "HELPFUL@ana"], 0.5),  # she alone
+        (["HELPFUL@ana", "HELPFUL@ben"], 1.0),
+        (["HELPFUL@ana", "HELPFUL"], 1.0),  # may be anybody
+        (["SUCCEEDED@ana", "SUCCEEDED@ana", "SUCCEEDED@ben"], 0.8),  # all that waited
+        (["SUCCEEDED@ana", "SUCCEEDED@ben", "SUCCEEDED@ana"], 0.8),
+        (["SUPPORTED@rules", "SUPPORTED@rules"], 0.7),  # one distiller, but other work
+    ],
+)
+def test_signals_two_of_one_source_are_no_agreement(said: list[str], value: float) -> None:
+    """Where both are named, they must be different."""
+    assert confidence("signals", *said) == pytest.approx(value)
+
+
+def test_a_history_begins_with_the_first_signal() -> None:
+    """Where it is older than the text, as it may be in a lesson that was merged."""
+    said = [
+        Signal(id=f"S{n}", rb_id=1, kind=SignalKind.HELPFUL, created_time=RECORDED + timedelta(days=n))
+        for n in range(4)
+    ]
+    history = learn(0.5, RECORDED + timedelta(days=2), said, Learning()).history(RECORDED + timedelta(days=9))
+    assert [point.time for point in history] == sorted(point.time for point in history)
+    assert history[0].why == "starts at 0.50" and history[0].time == RECORDED
+
+
+@pytest.mark.parametrize("rule", RULES)
 def test_the_order_of_arrival_does_not_matter(rule: str) -> None:
     """Only the times of the signals do: the function is pure."""
     kinds = ["HELPFUL", "FAILED", "FAILED", "STABLE", "SUCCEEDED", "REVERTED", "NOT_HELPFUL"]

@@ -113,15 +113,16 @@ def _ranks(values: Sequence[float]) -> Any:
     return (last - (counts - 1) / 2)[inverse]
 
 
-def flooded(rule: Rule, most: float) -> float:
-    """How far 1,000 praises from one source move a lesson that starts at 0.5."""
+def flooded(rule: Rule, most: float, idle: int = 0) -> float:
+    """How far 1,000 praises from one source move a lesson that starts at 0.5 and was not used for so many days."""
+    began = RECORDED + timedelta(days=idle)
     praise = [
-        Signal(id=f"S{n:06}", rb_id=0, kind=SignalKind.HELPFUL, source="one", created_time=RECORDED + timedelta(minutes=n))
+        Signal(id=f"S{n:06}", rb_id=0, kind=SignalKind.HELPFUL, source="one", created_time=began + timedelta(seconds=n))
         for n in range(1_000)
     ]  # fmt: skip
     learning = Learning(rule, most)
-    now = RECORDED + timedelta(days=1)
-    return learn(0.5, RECORDED, praise, learning).at(now) - learn(0.5, RECORDED, [], learning).at(RECORDED)
+    now = began + timedelta(hours=1)
+    return learn(0.5, RECORDED, praise, learning).at(now) - learn(0.5, RECORDED, [], learning).at(began)
 
 
 # ---------------------------------------------------------------- the service itself
@@ -253,7 +254,9 @@ async def run() -> None:
     print("| rule | " + " | ".join(f"at most {most}" for most in limits) + " |")
     print("|---|" + "---|" * len(limits))
     for name, rule in RULES.items():
-        print(f"| `{name}` | " + " | ".join(f"{flooded(rule, most):+.2f}" for most in limits) + " |")
+        for idle in (0, 61):
+            row = " | ".join(f"{flooded(rule, most, idle):+.2f}" for most in limits)
+            print(f"| `{name}`{f', not used for {idle} days' if idle else ''} | {row} |")
     PICTURE.write_text(picture(runs), encoding="utf-8")
     print(f"\nThe picture is in {PICTURE.relative_to(CYPHER.parent)}.")
     precision, recall, _ = judged([*DEVELOPED, *HELD_OUT])
