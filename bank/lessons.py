@@ -258,10 +258,18 @@ def _revised(old: Mapping[str, Any], wanted: dict[str, Any], now: datetime, revi
             f"them first, with undoConsolidation of {whole} or by setting {old['rb_id']} ACTIVE."
         )
     if "scope" in changes:
+        before, after = Scope(old.get("scope", Scope.PROJECT)), Scope(changes["scope"])
+        if after.width > before.width:
+            may_widen(old.get("namespace", wanted.get("namespace", "")), before, after)
         changes["suggested_scope"] = None
     if changes:
         changes |= {"revision": revision, "to_index": True, "updated_at": now, "version": old.get("version", 0) + 1}
     return changes
+
+
+def may_widen(namespace: str, before: Scope, after: Scope) -> None:
+    """Whether a lesson of this namespace may be for more than it was. Whoever widens a scope comes by here, by promotion,
+    by a change or by recording it: who may do so is to be asked here, once the service knows its callers."""
 
 
 async def _write(tx: Transaction, rows: list[dict[str, Any]], added: list[Any], parted: list[Any]) -> None:

@@ -25,8 +25,7 @@ class Scopes:
         self._sync = sync
 
     async def promote(self, rb_id: int, scope: Scope) -> Lesson:
-        """Makes a lesson one of its team's or of the organisation's. Who may do so is to be asked here, once the
-        service knows its callers."""
+        """Makes a lesson one of its team's or of the organisation's, if it may be (`may_widen`)."""
 
         async def work(tx: Transaction) -> tuple[Lesson, bool]:
             row = await lock_lesson(tx, rb_id)

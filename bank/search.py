@@ -40,6 +40,7 @@ MOST_CANDIDATES = 16_384  # what Milvus answers at most
 LESSON_MEANING, LESSON_WORDS = 0.15, 0.7  # of the lesson and of its context each; of the context's words
 RANKED = 20  # lessons among which diversity chooses
 CHANCES = 20  # times that a lesson nobody has used is offered in the place kept for it
+UNTRIED = 5  # lessons that nobody has used, among which one is looked for
 LEAST_PLACES = 3  # an answer of fewer lessons keeps no place for one
 SCOPE_WEIGHTS = {Scope.TEAM: 0.9, Scope.ORG: 0.8}
 K = TypeVar("K", str, int)
@@ -161,16 +162,16 @@ class Search:
         ranked = rank_lessons(standings, semantic, query.namespace, datetime.now(UTC))
         untried = best_untried(ranked)
         ranked = ranked[: max(RANKED, 4 * query.limit)]
-        ranked += [one for one in untried if one not in ranked]
-        ids = [one.standing.rb_id for one in ranked]
+        looked_at = [*ranked, *(one for one in untried if one not in ranked)]
         vectors, own = await asyncio.gather(
-            asking.lesson_vectors({one.standing.rb_id: one.standing.revision for one in ranked}),
-            self._links.of(one.standing.rb_id for one in ranked if one.standing.linked),
+            asking.lesson_vectors({one.standing.rb_id: one.standing.revision for one in looked_at}),
+            self._links.of(one.standing.rb_id for one in looked_at if one.standing.linked),
         )
         links = known_then(own, query.as_of)
-        kept, left_out = without_second_places(ids, links)
+        kept, left_out = without_second_places([one.standing.rb_id for one in looked_at], links)
+        untried = [one for one in untried if one.standing.rb_id in kept][:1]
+        ranked += [one for one in untried if one not in ranked]
         best = choose_diverse([one for one in ranked if one.standing.rb_id in kept], vectors, query.limit)
-        untried = [one for one in untried if one.standing.rb_id in kept]
         found = await self._found(give_a_chance(best, untried, vectors, query.limit), via, [one for one, _ in best])
         return await self._with_linked(found, links, left_out, semantic, query)
 
@@ -363,9 +364,10 @@ def _best_first(chosen: list[tuple[Ranked, float]]) -> list[tuple[Ranked, float]
 
 
 def best_untried(ranked: Sequence[Ranked]) -> list[Ranked]:
-    """The lesson that fits best of those that nobody has used yet; one that was offered often enough had its chance."""
+    """Those that fit best of the lessons that nobody has used yet; one that was offered often enough had its chance. A few,
+    for some may be no more than an alternative to a better one."""
     untried = [one for one in ranked if one.standing.usage_count == 0 and one.standing.offered_count < CHANCES]
-    return [max(untried, key=lambda one: (one.semantic, -one.standing.rb_id))] if untried else []
+    return sorted(untried, key=lambda one: (-one.semantic, one.standing.rb_id))[:UNTRIED]
 
 
 def give_a_chance(

@@ -10,6 +10,7 @@ from bank.learn import RULES, Learning
 from bank.offers import Offers
 from bank.signals import Signals
 from bank.vectors import IndexAway
+from graph.errors import Conflict
 from graph.ids import mint, readable
 from tests.service import Refused, Service
 
@@ -269,6 +270,47 @@ async def test_an_untried_lesson_gets_its_chance(cairn: Service) -> None:
     await cairn.cairn.offers.flush()
     lessons = (await recall(cairn, "otters at night"))["lessons"]
     assert sorted(hit["lesson"]["rbId"] for hit in lessons) == proven and not any(hit["onTrial"] for hit in lessons)
+
+
+async def test_an_alternative_does_not_waste_the_place_of_the_untried(cairn: Service) -> None:
+    """It would be left out for a better one; the place goes to the next that nobody has used."""
+    for rb_id in range(230, 237):
+        await record(cairn, rb_id, keyLesson="Badgers dig.", contextToPrefer="Badgers in a garden.")
+    for _ in range(2):
+        await outcome(cairn, [str(rb_id) for rb_id in range(230, 235)], True)
+    for proven in range(230, 235):
+        await cairn.ask(f"mutation {{ connectLessons(source: {proven}, target: 235, type: ALTERNATIVE) {{ type }} }}")
+    lessons = (await recall(cairn, "badgers in a garden"))["lessons"]
+    assert [hit["lesson"]["rbId"] for hit in lessons if hit["onTrial"]] == ["236"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "promoteLesson(rbId: 240, scope: TEAM)",
+        "updateLesson(rbId: 240, patch: {scope: ORG})",
+        'recordLesson(input: {rbId: 240, keyLesson: "Lesson 240.", contextToPrefer: "Context 240.", scope: TEAM})',
+        'recordLesson(input: {keyLesson: "Lesson 241.", contextToPrefer: "Context 241.", namespace: "wide/x", scope: TEAM})',
+    ],
+)
+async def test_whoever_widens_a_scope_comes_by_one_place(
+    cairn: Service, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """There it can be refused; to narrow it again, nobody is asked."""
+    await record(cairn, 240)
+
+    def refuse(*_: Any) -> None:
+        raise Conflict("not you")
+
+    with monkeypatch.context() as asked:
+        asked.setattr("bank.lessons.may_widen", refuse)
+        with pytest.raises(Refused, match="not you"):
+            await cairn.ask(f"mutation {{ {call} {{ scope }} }}")
+    assert (await cairn.ask('{ lesson(rbId: "240") { scope } }'))["lesson"]["scope"] == "PROJECT"
+    await cairn.ask(f"mutation {{ {call} {{ scope }} }}")
+    with monkeypatch.context() as asked:
+        asked.setattr("bank.lessons.may_widen", refuse)
+        await cairn.ask("mutation { updateLesson(rbId: 240, patch: {scope: PROJECT}) { scope } }")
 
 
 async def test_uplift(cairn: Service) -> None:

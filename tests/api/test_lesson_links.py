@@ -230,6 +230,22 @@ async def test_an_alternative_takes_no_second_place(cairn: Service) -> None:
     assert f"rather than lesson {other}" in context
 
 
+async def test_an_alternative_that_is_required_too_is_named_once(cairn: Service) -> None:
+    """It was left out of the ranking, and is not brought along either."""
+    await cairn.remember(
+        lessons=[
+            lesson(35, "Tighten the belt.", "The saw whistles in the morning."),
+            lesson(36, "Replace the belt.", "The saw whistles in the morning, or later."),
+        ]
+    )
+    await connect(cairn, 35, 36, "ALTERNATIVE")
+    await connect(cairn, 35, 36, "REQUIRES")
+    await connect(cairn, 36, 35, "REQUIRES")
+    found, _ = await recall(cairn, "the saw whistles in the morning", limit=2)
+    (better,) = found.keys() & {"35", "36"}
+    assert found[better]["alternatives"] == list({"35", "36"} - {better})
+
+
 async def test_a_link_made_later_is_not_known_then(cairn: Service) -> None:
     """asOf holds for links too."""
     await cairn.remember(
