@@ -161,7 +161,7 @@ async def running(
             sweeps=sweeps,
             search=search,
             recall=Recall(the_graph, sync, search, offers),
-            sessions=Sessions(the_graph, sync, workers.wake),
+            sessions=Sessions(the_graph, sync, learning, workers.wake),
         )
 
 

@@ -378,8 +378,8 @@ class Mutation(UpkeepMutation):
         return await info.context.cairn.sessions.retry(checked_id("id", id))  # type: ignore[return-value]
 
     @strawberry.mutation(
-        description="With all that came only from it: lessons that a distiller learnt from it alone, memories that "
-        "nobody else uses. What stays is named."
+        description="With all that came only from it: its memories, its support of lessons, and lessons of a distiller "
+        "that no other session stands behind and no person had a hand in. What stays is named."
     )
     async def delete_session(self, info: t.Asked, id: strawberry.ID) -> t.DeleteSessionPayload:
         return await info.context.cairn.sessions.delete(checked_id("id", id))  # type: ignore[return-value]

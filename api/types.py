@@ -599,10 +599,10 @@ class DeleteSessionPayload:
     edges_removed: int
     lessons_removed: int
     kept_memories: list[strawberry.ID] = strawberry.field(
-        description="An edge leads from them to another's memory, or a lesson that stays was learnt from them."
+        description="An edge leads from them to another's memory, or a lesson recorded by hand was learnt from them."
     )
     kept_lessons: list[strawberry.ID] = strawberry.field(
-        description="They were learnt from other memories too, or other sessions support them."
+        description="Other sessions stand behind them, or a person had a hand in them; merged ones too."
     )
 
 

@@ -360,6 +360,9 @@ class Bank:
                 if row["properties"].get("merged_into") is not None:
                     wanted["merged_into"] = None  # it stands for itself again, and is not merged once more
                     await tx.run("leave_merge", part=rb_id, now=now)
+            vouches = wanted.keys() != {"status"} or wanted["status"] == LessonStatus.ACTIVE
+            if vouches and changed(row["properties"], wanted):
+                wanted["kept_by_hand"] = True  # it is no longer only what a session taught
             return await _revised(tx, row, wanted, now, revision)
 
         async with self._sync.writing() as revision:
@@ -368,7 +371,7 @@ class Bank:
         return lesson
 
     async def delete_lesson(self, rb_id: int) -> Deleted:
-        rows = await self._graph.run("delete_lesson", rb_id=rb_id)
+        rows = await self._graph.run("delete_lesson", ids=[rb_id])
         if not rows:
             return Deleted(id=str(rb_id), deleted=False)
         self._sync.removed()
@@ -395,7 +398,9 @@ class Bank:
                 raise BadInput.of(
                     [Problem("nodeIds", f"the lesson would have {len(nodes):,} sources; {LINKS:,} at most")]
                 )
-            return await _revised(tx, row, {"link_nodes": nodes}, datetime.now(UTC), revision)
+            linked = {"link_nodes": nodes}
+            vouched = {"kept_by_hand": True} if changed(row["properties"], linked) else {}
+            return await _revised(tx, row, linked | vouched, datetime.now(UTC), revision)
 
         async with self._sync.writing() as revision:
             lesson, changes = await self._graph.write(work)

@@ -98,7 +98,7 @@ class Harvest:
             active = [row for row in supported if row["properties"]["status"] == LessonStatus.ACTIVE.value]
             if active:
                 locked = {row["rb_id"]: row for row in active}
-                said = {"comment": None, "conv_id": work.conv_id, "source": learned_by, "namespace": work.namespace}
+                said = {"conv_id": work.conv_id, "source": learned_by, "namespace": work.namespace, "session": session}
                 await append(tx, locked, SignalKind.SUPPORTED, said, datetime.now(UTC), self._learning)
             await _finish(
                 tx,

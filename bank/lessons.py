@@ -142,6 +142,8 @@ async def put_lessons(
             }
         changes = _revised(old, wanted, now, revision)
         if changes:
+            if not created:
+                changes["kept_by_hand"] = True  # it is no longer only what a session taught
             rows.append({"rb_id": draft.rb_id, "changes": changes})
         before, after = set(old.get("link_nodes", [])), set(link_nodes)
         added += [[draft.rb_id, node] for node in link_nodes if node not in before]

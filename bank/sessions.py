@@ -10,19 +10,21 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from bank.keys import claim_key
+from bank.learn import Learning
 from bank.lessons import check_namespace
 from bank.mishaps import failed
-from bank.model import LEARNED_BY_HAND, Outcome, first_words
+from bank.model import Lesson, Outcome, first_words
+from bank.signals import relearn
 from bank.sync import Change, Sync
 from bank.work import Work, WorkStep
 from graph.checks import Checks
 from graph.errors import Conflict, NotFound, Problem
 from graph.ids import mint, mint_edge_id, mint_memory_id, readable
 from graph.model import EdgeDraft, MemoryDraft, MemoryType, Value
-from graph.session import Graph, Row, Transaction
+from graph.session import Graph, Row, StartAgain, Transaction
 from graph.store import MintedTwice, lock_memories, put_edges, put_memories
 
 MOST_STEPS = 500
@@ -103,9 +105,10 @@ class DeletedSession(Value):
 class Sessions:
     """`wake`: called when there is something in the queue."""
 
-    def __init__(self, graph: Graph, sync: Sync, wake: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, graph: Graph, sync: Sync, learning: Learning, wake: Callable[[], None] = lambda: None) -> None:
         self._graph = graph
         self._sync = sync
+        self._learning = learning
         self._wake = wake
 
     async def submit(self, draft: SessionDraft) -> Session:
@@ -171,51 +174,78 @@ class Sessions:
         return session
 
     async def delete(self, session_id: str) -> DeletedSession:
-        """Deletes a session with all that came only from it. A lesson goes if a distiller learnt it from this session
-        and from no other memory; a memory stays if an edge leads from it to another's memory, or if a lesson that
-        stays was learnt from it. What stays is named."""
+        """Deletes a session with all that came only from it. What it said of lessons goes, and its memories are taken
+        out of those that a distiller learnt; such a lesson goes with the last session behind it, unless a person had a
+        hand in it. A memory stays if an edge that somebody wrote leads from it to another's memory, or if a lesson that
+        was recorded by hand was learnt from it. What stays is named."""
 
-        async def work(tx: Transaction) -> DeletedSession:
-            found = await tx.run("sessions_by_id", ids=[session_id])
-            if not found:
-                return DeletedSession(id=session_id, deleted=False)
-            await tx.run("lock_known_memories", ids=sorted(found[0]["memories"]))
-            await tx.run("lock_known_lessons", ids=sorted(found[0]["lessons"]))
-            (use,) = await tx.run("session_use", id=session_id)
-            lessons, memories = _only_of(use)
-            for rb_id in lessons:
-                await tx.run("delete_lesson", rb_id=rb_id)
-            (removed,) = await tx.run("delete_unused_memories", ids=memories)
+        async def work(tx: Transaction) -> tuple[DeletedSession, list[Change]]:
+            seen = await tx.run("session_use", id=session_id)
+            if not seen:
+                return DeletedSession(id=session_id, deleted=False), []
+            await tx.run("lock_known_memories", ids=sorted(one["id"] for one in seen[0]["memories"]))
+            known = await tx.run("lock_known_lessons", ids=[one["rb_id"] for one in seen[0]["lessons"]])
+            locked = {row["rb_id"]: row for row in known}
+            use = await tx.run("session_use", id=session_id)
+            if not use or any(one["rb_id"] not in locked for one in use[0]["lessons"]):
+                raise StartAgain
+            leaving = _leaving(use[0])
+            await tx.run("delete_lesson", ids=leaving.lessons)
+            told = {row["rb_id"] for row in await tx.run("delete_signals_of_session", session=session_id)}
+            now = datetime.now(UTC)
+            await relearn(tx, {rb_id: locked[rb_id] for rb_id in sorted(told)}, now, self._learning)
+            changed = await tx.run("withdraw_session", rows=leaving.parted, revision=revision)
+            (removed,) = await tx.run("delete_unused_memories", ids=leaving.memories)
             await tx.run("delete_session", id=session_id)
-            return DeletedSession(
+            answer = DeletedSession(
                 id=session_id,
                 deleted=True,
                 memories_removed=removed["memories"],
                 edges_removed=removed["edges"],
-                lessons_removed=len(lessons),
-                kept_memories=tuple(one["id"] for one in use["memories"] if one["id"] not in memories),
-                kept_lessons=tuple(one["rb_id"] for one in use["lessons"] if one["rb_id"] not in lessons),
+                lessons_removed=len(leaving.lessons),
+                kept_memories=tuple(leaving.kept_memories),
+                kept_lessons=tuple(leaving.kept_lessons),
             )
+            return answer, [Change(Lesson.from_row(row["properties"])) for row in changed]
 
-        answer = await self._graph.write(work)
-        self._sync.removed()
+        async with self._sync.writing() as revision:
+            answer, changes = await self._graph.write(work)
+            self._sync.removed()
+            await self._sync.index(revision, changes)
         return answer
 
 
-def _only_of(use: Row) -> tuple[list[int], list[str]]:
-    """The lessons and the memories of a session that nobody else has a part in."""
-    own = {memory["id"] for memory in use["memories"]}
-    lessons = [
-        one["rb_id"]
-        for one in use["lessons"]
-        if one["learned_by"] not in (None, LEARNED_BY_HAND)
-        and one["taught_by"] == 1
-        and own.issuperset(one["link_nodes"])
-    ]
-    memories = [
-        memory["id"] for memory in use["memories"] if not memory["others"] and set(memory["lessons"]) <= set(lessons)
-    ]
-    return lessons, memories
+class _Leaving(NamedTuple):
+    """What becomes of all that a session had a part in, by their ids; `parted`: rows of `withdraw_session`."""
+
+    lessons: list[int]
+    kept_lessons: list[int]
+    memories: list[str]
+    kept_memories: list[str]
+    parted: list[Row]
+
+
+def _leaving(use: Row) -> _Leaving:
+    held = {id for lesson in use["lessons"] if lesson["by_hand"] for id in lesson["own"]}
+    stays = {memory["id"]: memory["others"] or memory["id"] in held for memory in use["memories"]}
+    lessons = [one["rb_id"] for one in use["lessons"] if not one["kept"] and not one["behind"]]
+    staying = [one for one in use["lessons"] if one["rb_id"] not in lessons]
+    return _Leaving(
+        lessons=lessons,
+        kept_lessons=[one["rb_id"] for one in staying if one["came"] or not one["by_hand"]],
+        memories=[id for id, kept in stays.items() if not kept],
+        kept_memories=[id for id, kept in stays.items() if kept],
+        parted=[
+            {
+                "rb_id": one["rb_id"],
+                "nodes": one["own"],
+                "lost": [id for id in one["own"] if not stays[id]],
+                "supporters": int(one["counted"]),
+            }
+            for one in staying
+            if (one["own"] or one["counted"]) and not one["by_hand"]
+        ],
+    )
 
 
 # ---------------------------------------------------------------- what is handed in, as memories and sentences

@@ -1,9 +1,10 @@
-// Deletes a lesson, every pointer to it and all that was said of it alone; its row in the vector store is noted for removal.
-// params: $tenant, $rb_id
-// returns: pointers (how many memories pointed at it); no row: there is no such lesson
-MATCH (l:Lesson {tenant: $tenant, rb_id: $rb_id})
+// Deletes lessons, every pointer to them and all that was said of them alone; their rows in the vector store are noted for removal.
+// params: $tenant, $ids
+// returns: rb_id, pointers (how many memories pointed at it), a row for each; no row: there is no such lesson
+UNWIND $ids AS id
+MATCH (l:Lesson {tenant: $tenant, rb_id: id})
 SET l.tenant = $tenant
-WITH l
+WITH id, l
 CALL (l) {
   MATCH (l)-[link:LEARNED_FROM]->(m:Memory)
   SET m.tenant = $tenant
@@ -23,6 +24,6 @@ CALL (l) { // what became part of it stays, and names it no longer
   WHERE part.merged_into = l.rb_id
   SET part.merged_into = null
 }
-MERGE (removal:Removal {tenant: $tenant, collection: 'reasoningbank', key: toString($rb_id)})
+MERGE (removal:Removal {tenant: $tenant, collection: 'reasoningbank', key: toString(id)})
 DETACH DELETE l
-RETURN pointers
+RETURN id AS rb_id, pointers

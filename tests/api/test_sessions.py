@@ -301,6 +301,128 @@ async def test_a_session_goes_with_all_that_came_only_from_it(cairn: Service) ->
     assert refused.value.code == "CONFLICT"
 
 
+LESSON = """query($id: ID!) { lesson(rbId: $id) { linkNodes lostSources confidence status scope
+  sources { id } signals { nodes { kind } } } }"""
+
+
+async def delete(cairn: Service, session: str) -> dict[str, Any]:
+    answer: dict[str, Any] = (await cairn.ask(DELETE, id=session))["deleteSession"]
+    return answer
+
+
+async def left_of(cairn: Service, name: str) -> dict[str, Any]:
+    """What is there of a conversation and a namespace of the same name."""
+    data = await cairn.ask(
+        """query($name: String!) { conversation(convId: $name) { memories { id } edges { id } }
+             lessons(filter: {namespace: $name}) { nodes { rbId } } }""",
+        name=name,
+    )
+    return {**data["conversation"], "lessons": data["lessons"]["nodes"]}
+
+
+@pytest.mark.parametrize("first", [0, 1])
+async def test_a_lesson_goes_with_the_last_session_behind_it(cairn: Service, first: int) -> None:
+    """One session teaches, another supports: whichever is deleted first, its memories and its signal go and the lesson
+    stays with the other's; with the second nothing is left."""
+    name = f"both{first}"
+    ends = [await ended(cairn, (await submit(cairn, convId=name, namespace=name))["id"]) for _ in range(2)]
+    (lesson,) = ends[1]["lessons"]
+    assert ends[0]["lessons"][0]["rbId"] == lesson["rbId"]
+    assert (await cairn.ask(LESSON, id=lesson["rbId"]))["lesson"]["signals"]["nodes"] == [{"kind": "SUPPORTED"}]
+    own = [[memory["id"] for memory in end["memories"]] for end in ends]
+    answer = await delete(cairn, ends[first]["id"])
+    assert answer == {
+        "id": ends[first]["id"], "deleted": True, "memoriesRemoved": 5, "edgesRemoved": 5, "lessonsRemoved": 0,
+        "keptMemories": [], "keptLessons": [lesson["rbId"]],
+    }  # fmt: skip
+    left = (await cairn.ask(LESSON, id=lesson["rbId"]))["lesson"]
+    assert set(left["linkNodes"]) == set(lesson["linkNodes"]) & set(own[1 - first])
+    assert set(left["lostSources"]) == set(lesson["linkNodes"]) & set(own[first])
+    assert {source["id"] for source in left["sources"]} == set(left["linkNodes"])
+    assert [signal["kind"] for signal in left["signals"]["nodes"]] == ["SUPPORTED"][first:]
+    assert left["confidence"] == 0.7
+    assert (await cairn.settled())["ok"]
+    answer = await delete(cairn, ends[1 - first]["id"])
+    assert (answer["memoriesRemoved"], answer["lessonsRemoved"], answer["keptLessons"]) == (5, 1, [])
+    assert await left_of(cairn, name) == {"memories": [], "edges": [], "lessons": []}
+    assert (await cairn.settled())["ok"]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+async def test_what_was_learnt_by_comparing_goes_with_the_last_of_them(cairn: Service, order: tuple[int, ...]) -> None:
+    """Three sessions were compared for one lesson, which one of them taught: it goes with the last, in whatever order."""
+    name = "compared" + "".join(map(str, order))
+    check = [{"action": "query", "result": "ok"}, {"action": "check", "result": "ok"}]
+    sessions = []
+    for outcome, steps in (("SUCCESS", check), ("SUCCESS", check), ("FAILURE", check[:1])):
+        parts = {"request": "Report the weekly margin by region", "outcome": outcome, "steps": steps, "answer": None}
+        sessions.append(await ended(cairn, (await submit(cairn, convId=name, namespace=name, **parts))["id"]))
+    assert sessions[-1]["lessons"]
+    rb_ids = [lesson["rbId"] for lesson in sessions[-1]["lessons"]]
+    for place in order[:2]:
+        answer = await delete(cairn, sessions[place]["id"])
+        assert (answer["lessonsRemoved"], answer["keptMemories"], answer["keptLessons"]) == (0, [], rb_ids)
+        assert answer["memoriesRemoved"] == len(sessions[place]["memories"])
+    assert (await delete(cairn, sessions[order[2]]["id"]))["lessonsRemoved"] == len(rb_ids)
+    assert await left_of(cairn, name) == {"memories": [], "edges": [], "lessons": []}
+    assert (await cairn.settled())["ok"]
+
+
+@pytest.mark.parametrize(
+    "hand",
+    [
+        'updateLesson(rbId: $id, patch: {keyLesson: "Our finance team decided: to the card only."}) { rbId }',
+        'recordLesson(input: {rbId: $id, keyLesson: "To the card.", contextToPrefer: "Refunds.", namespace: "NAME"}) { rbId }',
+        "promoteLesson(rbId: $id, scope: ORG) { rbId }",
+        'giveFeedback(rbId: $id, helpful: true, source: "ana") { rbId }',
+        "updateLesson(rbId: $id, patch: {status: RETIRED}) { rbId } again: updateLesson(rbId: $id, patch: {status: ACTIVE}) { rbId }",
+    ],
+    ids=["rewritten", "written again", "promoted", "praised", "accepted"],
+)
+async def test_a_lesson_that_a_person_had_a_hand_in_stays(cairn: Service, hand: str) -> None:
+    """It did not come only from the session: the answer names it, and it says which sources it has lost."""
+    name = f"hand{abs(hash(hand))}"
+    end = await ended(cairn, (await submit(cairn, convId=name, namespace=name))["id"])
+    (lesson,) = end["lessons"]
+    await cairn.ask(f"mutation($id: ID!) {{ {hand.replace('NAME', name)} }}", id=lesson["rbId"])
+    answer = await delete(cairn, end["id"])
+    assert (answer["memoriesRemoved"], answer["lessonsRemoved"]) == (5, 0)
+    assert (answer["keptMemories"], answer["keptLessons"]) == ([], [lesson["rbId"]])
+    left = (await cairn.ask(LESSON, id=lesson["rbId"]))["lesson"]
+    assert left["linkNodes"] == [] and set(left["lostSources"]) == set(lesson["linkNodes"])
+    assert (await cairn.settled())["ok"]
+
+
+async def test_a_lesson_that_was_rejected_goes(cairn: Service) -> None:
+    """Nobody vouches for a lesson by retiring it."""
+    end = await ended(cairn, (await submit(cairn, convId="rejected", namespace="rejected"))["id"])
+    (lesson,) = end["lessons"]
+    await cairn.ask(
+        "mutation($id: ID!) { updateLesson(rbId: $id, patch: {status: RETIRED}) { rbId } }", id=lesson["rbId"]
+    )
+    assert (await delete(cairn, end["id"]))["lessonsRemoved"] == 1
+    assert await left_of(cairn, "rejected") == {"memories": [], "edges": [], "lessons": []}
+
+
+async def test_a_lesson_that_became_part_of_another_goes_and_the_other_is_named(cairn: Service) -> None:
+    """What the session taught was merged with a lesson of somebody's hand: the part goes, the merged lesson stays without
+    the session's memories, and the answer names it."""
+    end = await ended(cairn, (await submit(cairn, convId="merged", namespace="merged"))["id"])
+    (lesson,) = end["lessons"]
+    same = {"keyLesson": lesson["keyLesson"], "contextToPrefer": lesson["contextToPrefer"], "namespace": "merged"}
+    await cairn.remember("merged", lessons=[{"rbId": "89", **same}])
+    await cairn.settled()
+    merge = 'mutation { consolidate(dryRun: false, namespace: "merged") { nodes { merged { rbId linkNodes } } } }'
+    (merged,) = (await cairn.ask(merge))["consolidate"]["nodes"]
+    assert set(merged["merged"]["linkNodes"]) == set(lesson["linkNodes"])
+    answer = await delete(cairn, end["id"])
+    assert (answer["memoriesRemoved"], answer["lessonsRemoved"], answer["keptMemories"]) == (5, 1, [])
+    assert answer["keptLessons"] == [merged["merged"]["rbId"]]
+    left = (await cairn.ask(LESSON, id=merged["merged"]["rbId"]))["lesson"]
+    assert (left["linkNodes"], left["status"]) == ([], "ACTIVE")
+    assert (await cairn.settled())["ok"]
+
+
 async def test_a_memory_of_a_session_can_be_deleted(cairn: Service) -> None:
     """Deleting a step leaves the session with the others; without its request there is nothing to learn from."""
     session = await submit(cairn, convId="less", namespace="less", steps=[{"action": "look"}, {"action": "refund"}])

@@ -359,8 +359,9 @@ async def test_what_was_retired_does_not_come_back(cairn: Service, chat: ChatSer
     assert [one["rbId"] for one in third["lessons"]] == [lesson["rbId"]]
 
 
-async def test_a_lesson_goes_with_the_only_session_it_came_from(cairn: Service, chat: ChatServer) -> None:
-    """deleteSession takes the lesson that came of it alone; one that another session supports stays, with its sources."""
+async def test_a_lesson_goes_with_the_last_session_it_came_from(cairn: Service, chat: ChatServer) -> None:
+    """deleteSession takes the lesson that came of it alone; one that another session supports stays, with that one's
+    sources, until it goes too."""
     chat.always = says(lessons(CARD))
     alone = await learnt(cairn, "leaving")
     answer = (await cairn.ask(DELETE, id=alone["id"]))["deleteSession"]
@@ -370,14 +371,33 @@ async def test_a_lesson_goes_with_the_only_session_it_came_from(cairn: Service, 
     first, second = await learnt(cairn, "staying"), await learnt(cairn, "staying")
     answer = (await cairn.ask(DELETE, id=first["id"]))["deleteSession"]
     assert (answer["lessonsRemoved"], answer["keptLessons"]) == (0, [first["lessons"][0]["rbId"]])
-    assert answer["keptMemories"] == [first["memories"][place]["id"] for place in (0, 2, 3)]
+    assert (answer["memoriesRemoved"], answer["keptMemories"]) == (5, [])
     (lesson,) = (await ended(cairn, second["id"]))["lessons"]
-    assert set(answer["keptMemories"]) <= set(lesson["linkNodes"])
+    assert lesson["linkNodes"] == [second["memories"][place]["id"] for place in (0, 2, 3)]
     answer = (await cairn.ask(DELETE, id=second["id"]))["deleteSession"]
-    assert (answer["lessonsRemoved"], answer["keptLessons"]) == (
-        0,
-        [lesson["rbId"]],
-    )  # the first one's memories are its sources
+    assert (answer["lessonsRemoved"], answer["memoriesRemoved"], answer["keptLessons"]) == (1, 5, [])
+    await agreed(cairn)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+async def test_a_merged_lesson_goes_with_the_last_session_behind_its_parts(
+    cairn: Service, chat: ChatServer, monkeypatch: pytest.MonkeyPatch, order: tuple[int, int]
+) -> None:
+    """Two sessions taught a lesson each, which became one: with the first to go its part goes and the merged lesson is
+    named; with the second all of it goes."""
+    name = f"merging{order[0]}"
+    monkeypatch.setattr("bank.harvest.share_words", lambda *_: False)  # so that neither is known to be the other's twin
+    chat.always = says(lessons(CARD))
+    ends = [await learnt(cairn, name), await learnt(cairn, name)]
+    await agreed(cairn)
+    merge = "mutation($in: String) { consolidate(dryRun: false, namespace: $in) { nodes { merged { rbId } } } }"
+    ((merged,),) = [(await cairn.ask(merge, **{"in": name}))["consolidate"]["nodes"]]
+    answer = (await cairn.ask(DELETE, id=ends[order[0]]["id"]))["deleteSession"]
+    assert (answer["lessonsRemoved"], answer["memoriesRemoved"], answer["keptMemories"]) == (1, 5, [])
+    assert answer["keptLessons"] == [merged["merged"]["rbId"]]
+    await agreed(cairn)
+    answer = (await cairn.ask(DELETE, id=ends[order[1]]["id"]))["deleteSession"]
+    assert (answer["lessonsRemoved"], answer["memoriesRemoved"], answer["keptLessons"]) == (2, 5, [])
     await agreed(cairn)
 
 
