@@ -5,7 +5,7 @@ One worker at a time stores lessons of a namespace, so that two that learnt the 
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -27,11 +27,12 @@ from bank.vectors import Vectors
 from bank.work import Learnt, Work
 from graph.checks import LINKS, TAGS, Checks
 from graph.ids import mint
-from graph.session import Graph, Row, Transaction
+from graph.session import Graph, Row, StartAgain, Transaction
 from graph.store import MintedTwice
 
 START = {Outcome.SUCCESS: START_FROM_SUCCESS, Outcome.FAILURE: START_FROM_FAILURE}
 NEAREST = 20  # lessons that are looked at more closely
+SUPPORTERS = 10  # sessions whose sources and signals a lesson keeps beside what it began with; further ones are counted
 NOTHING = "Nothing in it was worth keeping."
 
 Vector = npt.NDArray[np.float32]
@@ -50,21 +51,34 @@ class Sorted:
     retired: set[int] = field(default_factory=set)  # lessons that were there and are no longer to be offered
     repeated: set[int] = field(default_factory=set)  # lessons that the session had been given
 
-    def reason(self) -> str | None:
-        """What became of it, where there is more to say than the lessons do."""
-        quarantined = sum(draft.status is LessonStatus.QUARANTINED for draft in self.new)
+    def reason(self, supported: Sequence[Row], stored: Mapping[int, Lesson]) -> str | None:
+        """What became of it, where there is more to say than the lessons do. `supported` is what is supported now,
+        which may be what a lesson has become."""
+        quarantined = sum(lesson.status == LessonStatus.QUARANTINED for lesson in stored.values())
         said = []
         if quarantined:
             said.append(f"{quarantined} of its lessons are QUARANTINED: a person is to look at them first.")
-        if self.support:
-            said.append(f"Known already, and supported by it: {', '.join(map(str, sorted(self.support)))}.")
+        if active := _ids(row for row in supported if _is_active(row)):
+            said.append(f"Known already, and supported by it: {active}.")
+        if aside := _ids(row for row in supported if not _is_active(row)):
+            said.append(f"Known already, and QUARANTINED: {aside}.")
         if self.retired:
             said.append(f"Known already, and retired: {', '.join(map(str, sorted(self.retired)))}.")
         if self.repeated:
             said.append(f"It repeats lessons that it had been given: {', '.join(map(str, sorted(self.repeated)))}.")
-        if not said and not self.new:
+        if len(stored) < len(self.new):
+            said.append("What it taught is not kept: the memories behind it have been deleted meanwhile.")
+        if not said and not stored:
             return NOTHING
         return " ".join(said) or None
+
+
+def _is_active(row: Row) -> bool:
+    return LessonStatus(row["properties"]["status"]) is LessonStatus.ACTIVE
+
+
+def _ids(rows: Iterable[Row]) -> str:
+    return ", ".join(str(row["rb_id"]) for row in rows)
 
 
 class Harvest:
@@ -93,25 +107,26 @@ class Harvest:
 
         async def transaction(tx: Transaction) -> list[Change]:
             learnt = await self._sorted(tx, work, drafts)
-            changes, taught, supported = await _write(tx, learnt, revision, self._learning)
+            written = await _write(tx, learnt, revision, self._learning)
             # Nobody vouches for a lesson that is put aside by sending the same text again.
-            active = [row for row in supported if row["properties"]["status"] == LessonStatus.ACTIVE.value]
+            active = {row["rb_id"]: row for row in written.counted if _is_active(row)}
             if active:
-                locked = {row["rb_id"]: row for row in active}
-                said = {"conv_id": work.conv_id, "source": learned_by, "namespace": work.namespace, "session": session}
-                await append(tx, locked, SignalKind.SUPPORTED, said, datetime.now(UTC), self._learning)
+                said: dict[str, str | None] = {"source": learned_by, "session": session}
+                said |= {"conv_id": work.conv_id, "namespace": work.namespace}
+                await append(tx, active, SignalKind.SUPPORTED, said, datetime.now(UTC), self._learning)
+            taught = written.taught()
             await _finish(
                 tx,
                 id=session,
                 token=token,
                 state=(SessionState.DONE if taught else SessionState.NOTHING_LEARNED).value,
                 error=None,
-                reason=learnt.reason(),
+                reason=learnt.reason(written.supported, written.stored),
                 tokens=distilled.tokens_used,
                 learned_by=learned_by,
                 lessons=taught,
             )
-            return changes
+            return written.changes
 
         while True:
             try:
@@ -157,9 +172,7 @@ class Harvest:
         neither the embedder nor the index is asked for it."""
         await tx.run("hold_namespace", namespace=work.namespace)
         rows = await tx.run("lessons_unsearched", namespace=work.namespace, titles=_titles(drafts))
-        held = sorted(
-            map(Lesson.from_row, rows), key=_is_retired, reverse=True
-        )  # of one title, what is in use comes last
+        held = sorted(map(Lesson.from_row, rows), key=_standing, reverse=True)  # of one title, what is in use is last
         found = {draft.title: lesson for draft in drafts for lesson in held if _found_before(draft, lesson)}
         others = [draft for draft in drafts if draft.title not in found]
         vectors = await self._vectors_of(others)
@@ -172,7 +185,7 @@ class Harvest:
         known = {lesson.rb_id: lesson for lesson in (*map(Lesson.from_row, rows), *held)}.values()
         givens = [lesson for lesson in known if given.has(lesson)]
         alike = [lesson for lesson in known if any(_may_be_twins(draft, lesson) for draft in others)]
-        alike.sort(key=_is_retired)  # where one is in use, that is the one
+        alike.sort(key=_standing)  # where one is in use, that is the one
         vectors |= await self._vectors_of([*givens, *alike])
         learnt = Sorted()
         for draft in drafts:
@@ -204,12 +217,12 @@ def _same_finding(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
 
 
 def _same_kind(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
-    """A suspect lesson is compared with suspect ones, so that it is put aside once; what was retired, pruned or
-    rejected, does not come back by being learnt again."""
+    """A suspect lesson is compared with suspect ones, so that it is put aside once, and with those in use, which a
+    person may have accepted; what was retired, pruned or rejected, does not come back by being learnt again."""
     return (
         lesson.namespace == draft.namespace
         and lesson.outcome == draft.outcome.value
-        and (lesson.status == draft.status.value or _is_retired(lesson))
+        and (lesson.status in (LessonStatus.ACTIVE, draft.status) or _is_retired(lesson))
     )
 
 
@@ -219,6 +232,11 @@ def _found_before(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
 
 def _may_be_twins(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
     return _same_kind(draft, lesson) and share_words(draft.key_lesson, lesson.key_lesson)
+
+
+def _standing(lesson: Lesson) -> int:
+    """In use, put aside, retired."""
+    return list(LessonStatus).index(LessonStatus(lesson.status))
 
 
 def _is_retired(lesson: Lesson | LessonDraft) -> bool:
@@ -271,11 +289,25 @@ def _check(drafts: Sequence[LessonDraft], tokens_used: int) -> None:
         raise DistillerFailed(f"The distiller gave a lesson that cannot be kept: {checks.problems[0]}", tokens_used)
 
 
-async def _write(
-    tx: Transaction, learnt: Sorted, revision: int, learning: Learning
-) -> tuple[list[Change], list[list[Any]], list[Row]]:
-    """Memories are locked first, then lessons, as everywhere. Returns what is to be indexed, [rb_id, supporting], and
-    the rows of the supported lessons."""
+@dataclass(frozen=True)
+class Written:
+    """What a session changed. `supported`: the lessons that it teaches again; `counted`: those of them that have taken its
+    sources, for the others have enough."""
+
+    changes: list[Change]
+    stored: dict[int, Lesson]
+    supported: list[Row]
+    counted: list[Row]
+
+    def taught(self) -> list[list[Any]]:
+        """[rb_id, supporting, counted]."""
+        counted = {row["rb_id"] for row in self.counted}
+        supporting = [[row["rb_id"], True, row["rb_id"] in counted] for row in self.supported]
+        return supporting + [[rb_id, False, False] for rb_id in self.stored]
+
+
+async def _write(tx: Transaction, learnt: Sorted, revision: int, learning: Learning) -> Written:
+    """Memories are locked first, then lessons, as everywhere."""
     now = datetime.now(UTC)
     named = {node for draft in learnt.new for node in draft.link_nodes}
     named |= {node for nodes in learnt.support.values() for node in nodes}
@@ -290,10 +322,40 @@ async def _write(
     locked = await lock_lessons(tx, [draft.rb_id for draft in drafts if draft.rb_id])
     if any("version" in row["properties"] for row in locked.values()):
         raise MintedTwice
-    supported = await tx.run("lock_known_lessons", ids=sorted(learnt.support)) if learnt.support else []
-    sources = {rb_id: [node for node in nodes if node in there] for rb_id, nodes in learnt.support.items()}
-    changes = [Change(lesson) for lesson in await add_sources(tx, supported, sources, now, revision)]
+    supported, sources = await _lock_supported(tx, learnt.support)
+    counted = [row for row in supported if row["properties"].get("supporters", 0) < SUPPORTERS]
+    if counted:
+        more = [
+            {"rb_id": row["rb_id"], "changes": {"supporters": row["properties"].get("supporters", 0) + 1}}
+            for row in counted
+        ]
+        await tx.run("put_lessons", rows=more)
+    sources = {rb_id: [node for node in nodes if node in there] for rb_id, nodes in sources.items()}
+    changes = [Change(lesson) for lesson in await add_sources(tx, counted, sources, now, revision)]
     lessons, written, _ = await put_lessons(tx, drafts, locked, now, revision, learning)
     changes += [Change(lessons[rb_id], one.fresh) for rb_id, one in written.items()]
-    taught = [[row["rb_id"], True] for row in supported] + [[rb_id, False] for rb_id in lessons]
-    return changes, taught, supported
+    return Written(changes, lessons, supported, counted)
+
+
+async def _lock_supported(tx: Transaction, support: Mapping[int, list[str]]) -> tuple[list[Row], dict[int, list[str]]]:
+    """The lessons to support and their further sources. A lesson that became part of another since it was compared is
+    supported there; where one was deleted or retired since, all are compared anew."""
+    rows: dict[int, Row] = {}
+    sources: dict[int, list[str]] = {}
+    wanted = dict(support)
+    while wanted:
+        found = {row["rb_id"]: row for row in await tx.run("lock_known_lessons", ids=sorted(wanted))}
+        further: dict[int, list[str]] = {}
+        for rb_id, nodes in wanted.items():
+            if rb_id not in found:
+                raise StartAgain
+            lesson = found[rb_id]["properties"]
+            if lesson.get("merged_into") is not None:
+                further.setdefault(lesson["merged_into"], []).extend(nodes)
+            elif lesson["status"] == LessonStatus.RETIRED.value:
+                raise StartAgain
+            else:
+                rows[rb_id] = found[rb_id]
+                sources.setdefault(rb_id, []).extend(nodes)
+        wanted = further
+    return [rows[rb_id] for rb_id in sorted(rows)], sources
