@@ -127,7 +127,7 @@ async def running(
         harvest = Harvest(the_graph, sync, vectors, embedder, learning)
         distiller = load_distiller(settings)
         stack.push_async_callback(distiller.close)
-        workers = Workers(the_graph, search, harvest, distiller, settings.workers, settings.worker_lease)
+        workers = Workers(the_graph, harvest, distiller, settings.workers, settings.worker_lease)
         if check_index:
             workers.start()
         stack.push_async_callback(workers.stop)

@@ -11,7 +11,7 @@ import graph.model
 from bank.bank import RememberCall
 from bank.lessons import check_lessons, check_namespace, parse_rb_id
 from bank.model import LessonStatus, Outcome, Scope
-from bank.sessions import SessionDraft, StepDraft
+from bank.sessions import SessionDraft, SessionState, StepDraft
 from graph.checks import Checks, check_edges, check_memories
 from graph.errors import BadInput
 from graph.model import MemoryType
@@ -197,6 +197,11 @@ class RememberInput:
             check_lessons(checks, call.lessons)
         checks.done()
         return call
+
+
+@strawberry.input
+class SessionFilter:
+    state: SessionState | None = None
 
 
 @strawberry.input(description="One step of the work: what was done, with what, and what came of it.")

@@ -23,6 +23,7 @@ from api.inputs import (
     MemoryPatch,
     RecallInput,
     RememberInput,
+    SessionFilter,
     SessionInput,
     given,
     lesson_filter,
@@ -193,6 +194,14 @@ class Query(UpkeepQuery):
     async def session(self, info: t.Asked, id: strawberry.ID) -> t.Session | None:
         info.context.budget.spend(1)
         return await info.context.cairn.sessions.by_id(checked_id("id", id))  # type: ignore[return-value]
+
+    @strawberry.field(description="Newest first.")
+    async def sessions(
+        self, info: t.Asked, filter: SessionFilter | None = None, first: int = 20, after: str | None = None
+    ) -> t.SessionPage:
+        t.page_arguments(first)
+        info.context.budget.spend(first)
+        return await info.context.cairn.sessions.page(filter.state if filter else None, first, after)  # type: ignore[return-value]
 
     @strawberry.field(
         description="Where a lesson comes from. Edges are followed both ways; a way visits no memory twice and goes on "

@@ -561,7 +561,9 @@ class Status:
 class Session:
     id: strawberry.ID
     state: SessionState
-    attempts: int = strawberry.field(description="How often a worker took it; at most 5 times.")
+    attempts: int = strawberry.field(
+        description="How often a worker took it; at most 5 times. A model or a store that was away does not count."
+    )
     error: str | None = strawberry.field(description="Why the last attempt failed.")
     reason: str | None = strawberry.field(description="Why nothing was learnt, or what became of what was.")
     conv_id: str
@@ -589,6 +591,12 @@ class Session:
         found = await info.context.loaders.memories.load_many(list(self.memory_ids))
         info.context.budget.spend(len(found))
         return [memory for memory in found if memory is not None]
+
+
+@strawberry.type
+class SessionPage:
+    nodes: list[Session]
+    page_info: PageInfo = strawberry.field(resolver=page_info)
 
 
 @strawberry.type

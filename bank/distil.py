@@ -25,6 +25,10 @@ class DistillerFailed(CairnError):
         self.tokens_used = tokens_used
 
 
+class DistillerAway(CairnError):
+    """The distiller cannot be asked just now, whatever it would be asked: that is no attempt."""
+
+
 class Distiller(Protocol):
     """`name` is what a lesson carries as `learned_by`. `at_once`: how many sessions of a process it reads at a time, at
     most; None: as many as there are workers, for it mostly waits. `compares`: whether it wants sessions of like

@@ -8,11 +8,13 @@ from typing import Any
 
 import openai
 
+from bank.distil import DistillerAway
 from graph.errors import Unavailable
 
 RETRIES = 3  # after 429, 5xx, time-outs and lost connections, by the client itself, with growing pauses
 DEFAULT_URL = "https://api.openai.com/v1"  # said here: the client would take another one from its environment
 CHAT_RETRIES = 1  # whoever asks tries again later anyway
+OF_THE_QUESTION = {400, 413, 422}  # what was asked is refused; any other status refuses whoever asks, whatever it is
 
 
 class Embeddings:
@@ -62,21 +64,27 @@ class Chat:
         self._takes_schema = True
 
     async def ask(self, system: str, user: str, schema: dict[str, Any]) -> Said:
-        """The answer to one question, by the schema where the endpoint can, as it comes where it cannot."""
+        """The answer to one question, by the schema where the endpoint can, as it comes where it cannot. DistillerAway:
+        no connection, too many questions, a key that is refused, a fault of its own. Unavailable: no answer to this."""
         try:
             async with asyncio.timeout(self._most_seconds):
                 if self._takes_schema:
                     try:
                         return await self._complete(system, user, {"type": "json_schema", "json_schema": schema})
                     except (openai.BadRequestError, openai.UnprocessableEntityError):
-                        said = await self._complete(system, user, None)  # fails again if it was not the schema
+                        plain = await self._complete(system, user, None)  # fails again if it was not the schema
                         self._takes_schema = False
-                        return said
+                        return plain
                 return await self._complete(system, user, None)
         except openai.APIStatusError as error:
-            raise Unavailable(f"The model's endpoint answered {error.status_code}.") from error
+            said = f"The model's endpoint answered {error.status_code}."
+            if error.status_code in OF_THE_QUESTION:
+                raise Unavailable(said) from error
+            raise DistillerAway(said) from error
+        except openai.APIResponseValidationError as error:
+            raise Unavailable("The model's endpoint answered something that is no completion.") from error
         except (openai.APIError, TimeoutError) as error:
-            raise Unavailable(f"The model's endpoint did not answer: {type(error).__name__}.") from error
+            raise DistillerAway(f"The model's endpoint did not answer: {type(error).__name__}.") from error
 
     async def _complete(self, system: str, user: str, response_format: Any) -> Said:
         messages: Any = [{"role": "system", "content": system}, {"role": "user", "content": user}]

@@ -107,12 +107,6 @@ class Search:
             if key in memories and memories[key].revision == revisions[key]
         ]
 
-    async def nearest_ids(self, asking: Asking, filter: MemoryFilter, limit: int) -> list[str]:
-        """The ids of what the index finds, best first: for whoever looks at each in the graph anyway."""
-        dense, words = await asking.search_memories(filter, max(CANDIDATES, limit))
-        found = {hit.key for hit in (*dense, *words)}
-        return _best(_fused(dense, words, found, asking.words_share)[2], limit)
-
     async def _looked_at(
         self, keys: Collection[str], revisions: Mapping[str, int], shown: Sequence[str], filter: MemoryFilter
     ) -> tuple[set[str], dict[str, Memory]]:

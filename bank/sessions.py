@@ -23,7 +23,8 @@ from bank.work import Work, WorkStep
 from graph.checks import Checks
 from graph.errors import Conflict, NotFound, Problem
 from graph.ids import mint, mint_edge_id, mint_memory_id, readable
-from graph.model import EdgeDraft, MemoryDraft, MemoryType, Value
+from graph.model import EdgeDraft, MemoryDraft, MemoryType, Page, Value
+from graph.paging import decode_cursor, encode_cursor
 from graph.session import Graph, Row, StartAgain, Transaction
 from graph.store import MintedTwice, lock_memories, put_edges, put_memories
 
@@ -136,7 +137,10 @@ class Sessions:
             await put_edges(tx, edges, {edge.id for edge in edges if edge.id}, now)
             properties = draft.model_dump(mode="json", include={"conv_id", "namespace", "outcome", "tags"})
             properties |= {"state": SessionState.QUEUED.value, "attempts": 0, "tokens_used": 0}
-            rows = await tx.run("put_session", id=session_id, properties=properties, memories=list(stored))
+            word = asked_in(tx.tenant, draft.namespace, draft.outcome)
+            rows = await tx.run(
+                "put_session", id=session_id, properties=properties, memories=list(stored), asked_in=word
+            )
             if draft.idempotency_key is not None:
                 await tx.run("keep_answer", key=draft.idempotency_key, answer=session_id)
             return session_id, session_from_row(rows[0]), [Change(stored[key], one.fresh) for key, one in log.items()]
@@ -157,6 +161,15 @@ class Sessions:
     async def by_id(self, session_id: str) -> Session | None:
         rows = await self._graph.read("sessions_by_id", ids=[session_id])
         return session_from_row(rows[0]) if rows else None
+
+    async def page(self, state: SessionState | None, first: int, after: str | None) -> Page[Session]:
+        """Newest id first."""
+        before = decode_cursor(after, str)[0] if after else None
+        states = [one.value for one in SessionState] if state is None else [state.value]
+        rows = await self._graph.read("sessions_page", states=states, before=before, limit=first + 1)
+        nodes = tuple(map(session_from_row, rows[:first]))
+        cursor = encode_cursor(nodes[-1].id) if nodes else None
+        return Page[Session](nodes=nodes, has_next_page=len(rows) > first, end_cursor=cursor)
 
     async def retry(self, session_id: str) -> Session:
         """Puts a session that ended without a lesson back into the queue."""
@@ -276,6 +289,12 @@ def check_session(draft: SessionDraft) -> None:
     if size > SESSION_BYTES:
         checks.add("steps", f"are {size:,} bytes in all; at most {SESSION_BYTES:,} are allowed: shorten the results")
     checks.done()
+
+
+def asked_in(tenant: str, namespace: str, outcome: Outcome) -> str:
+    """One word for where a session asked and how it ended, which no text holds and no analyzer changes."""
+    place = json.dumps([tenant, namespace, outcome.value])
+    return f"in{hashlib.sha256(place.encode()).hexdigest()[:30]}0"
 
 
 def trajectory(draft: SessionDraft) -> tuple[list[MemoryDraft], list[EdgeDraft]]:

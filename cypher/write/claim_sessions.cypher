@@ -1,7 +1,7 @@
 // Takes sessions: whoever comes at the same moment waits for the lock and then finds that they are taken. A session that
 // was taken too often by workers that died is given up.
 // params: $tenant, $ids, $token, $lease (seconds), $most (attempts), $given_up (the reason)
-// returns: id, attempts
+// returns: id, attempts, aways (how often in a row something else was away), away_seconds (since the first of them)
 UNWIND $ids AS id
 MATCH (s:Session {tenant: $tenant, id: id})
 SET s.tenant = $tenant
@@ -13,4 +13,5 @@ SET s.state = CASE WHEN s.attempts < $most THEN 'RUNNING' ELSE 'FAILED' END,
   s.updated_at = datetime.realtime()
 WITH s WHERE s.state = 'RUNNING'
 SET s.attempts = s.attempts + 1
-RETURN s.id AS id, s.attempts AS attempts
+RETURN s.id AS id, s.attempts AS attempts, coalesce(s.aways, 0) AS aways,
+  coalesce(datetime.realtime().epochSeconds - s.away_since.epochSeconds, 0) AS away_seconds

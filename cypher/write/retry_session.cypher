@@ -6,6 +6,6 @@ SET s.tenant = $tenant
 WITH s, s.state AS state, s.state IN ['FAILED', 'NOTHING_LEARNED'] AS retried
 CALL (s, retried) {
   WITH s, retried WHERE retried
-  SET s.state = 'QUEUED', s.attempts = 0, s.error = null, s.reason = null, s.due_at = datetime.realtime(), s.updated_at = datetime.realtime()
+  SET s.state = 'QUEUED', s.attempts = 0, s.error = null, s.reason = null, s.aways = null, s.away_since = null, s.due_at = datetime.realtime(), s.updated_at = datetime.realtime()
 }
 RETURN state, retried

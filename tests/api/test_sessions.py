@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bank.harvest import Harvest
 from bank.vectors import LESSONS
 from graph.errors import Unavailable
 from tests.service import Refused, Service
@@ -218,6 +219,95 @@ async def _away(*_: Any) -> None:
     raise Unavailable("The embedder is away for this test")
 
 
+async def test_like_sessions_are_found_however_many_others_ask_the_same(cairn: Service) -> None:
+    """Many memories and many sessions elsewhere have the very words of a request, and thirty sessions of its namespace
+    ended well: three that failed are compared with those all the same."""
+    request = "Export the ledger to the archive"
+    await cairn.remember("crowd", memories=[{"userRequest": {"text": request}} for _ in range(150)])
+
+    async def export(namespace: str, mode: str, outcome: str) -> str:
+        steps = [{"action": "export", "parameters": f'{{"mode": "{mode}"}}', "result": "ok"}]
+        parts = {"request": request, "steps": steps, "answer": None, "outcome": outcome, "namespace": namespace}
+        session: str = (await submit(cairn, convId="crowd", **parts))["id"]
+        return session
+
+    await asyncio.gather(*(export(f"crowd/elsewhere{n}", "full", "SUCCESS") for n in range(40)))
+    sessions = await asyncio.gather(*(export("crowd/here", "full", "SUCCESS") for _ in range(30)))
+    await asyncio.gather(*(ended(cairn, session, 60) for session in sessions))
+    ends = [await ended(cairn, await export("crowd/here", "delta", "FAILURE")) for _ in range(3)]
+    lessons = [lesson["keyLesson"] for end in ends for lesson in end["lessons"]]
+    assert any("given `full` for `mode`; in 0 of 2 such failed tries" in lesson for lesson in lessons), lessons
+
+
+async def test_a_lesson_takes_the_support_of_so_many_sessions(cairn: Service) -> None:
+    """Beyond ten a session is one that stands behind the lesson and no more: neither sources nor a signal are added, and
+    the lesson is as it was."""
+    ends = [await ended(cairn, (await submit(cairn, convId="many", namespace="support"))["id"]) for _ in range(13)]
+    rb_id = ends[0]["lessons"][0]["rbId"]
+    assert all(rb_id in (lesson["rbId"] for lesson in end["lessons"]) for end in ends)
+    assert rb_id in ends[12]["reason"]
+    seen = "query($id: ID!) { lesson(rbId: $id) { linkNodes version signals(first: 100) { nodes { kind } } } }"
+    lesson = (await cairn.ask(seen, id=rb_id))["lesson"]
+    assert len(lesson["signals"]["nodes"]) == 10
+    behind = [any(memory["id"] in lesson["linkNodes"] for memory in end["memories"]) for end in ends]
+    assert behind == [True] * 11 + [False] * 2
+    assert lesson["version"] == 11
+    await delete(cairn, ends[3]["id"])  # and there is room for another
+    last = await ended(cairn, (await submit(cairn, convId="many", namespace="support"))["id"])
+    lesson = (await cairn.ask(seen, id=rb_id))["lesson"]
+    assert len(lesson["signals"]["nodes"]) == 10 and last["memories"][0]["id"] in lesson["linkNodes"]
+    for end in (*ends[:3], *ends[4:], last):
+        assert (await delete(cairn, end["id"]))["keptMemories"] == []
+    assert await left_of(cairn, "support") == {"memories": [], "edges": [], "lessons": []}
+
+
+async def test_a_lesson_that_became_part_of_another_meanwhile_is_supported_there(
+    cairn: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sweep merges the lesson between the moment it was found and the moment it is locked."""
+    first = await ended(cairn, (await submit(cairn, convId="race", namespace="race"))["id"])
+    (lesson,) = first["lessons"]
+    same = {"keyLesson": lesson["keyLesson"], "contextToPrefer": lesson["contextToPrefer"], "namespace": "race"}
+    await cairn.remember("race", lessons=[{"rbId": "90", **same}])
+    await cairn.settled()
+    compared, merged = Harvest._sorted, []
+
+    async def then_merged(self: Harvest, *parts: Any) -> Any:
+        learnt = await compared(self, *parts)
+        if not merged:
+            merge = 'mutation { consolidate(dryRun: false, namespace: "race") { nodes { merged { rbId } } } }'
+            merged.extend((await cairn.ask(merge))["consolidate"]["nodes"])
+        return learnt
+
+    monkeypatch.setattr(Harvest, "_sorted", then_merged)
+    second = await ended(cairn, (await submit(cairn, convId="race", namespace="race"))["id"])
+    rb_id = merged[0]["merged"]["rbId"]
+    assert [one["rbId"] for one in second["lessons"]] == [rb_id]
+    assert second["reason"] == f"Known already, and supported by it: {rb_id}."
+    assert second["memories"][0]["id"] in second["lessons"][0]["linkNodes"]
+    told = (await cairn.ask(LESSON, id=rb_id))["lesson"]
+    assert [signal["kind"] for signal in told["signals"]["nodes"]] == ["SUPPORTED"]
+    assert (await cairn.settled())["ok"]
+
+
+async def test_what_has_lost_its_sources_meanwhile_is_not_learnt(
+    cairn: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All memories of a session are deleted while it is read: nothing is learnt, and the reason says why."""
+    compared = Harvest._sorted
+
+    async def then_deleted(self: Harvest, tx: Any, work: Any, drafts: Any) -> Any:
+        learnt = await compared(self, tx, work, drafts)
+        for id in {node for draft in drafts for node in draft.link_nodes}:
+            await cairn.ask("mutation($id: ID!) { deleteMemory(id: $id) { deleted } }", id=id)
+        return learnt
+
+    monkeypatch.setattr(Harvest, "_sorted", then_deleted)
+    end = await ended(cairn, (await submit(cairn, convId="lost", namespace="lost"))["id"])
+    assert (end["state"], end["lessons"]) == ("NOTHING_LEARNED", [])
+    assert end["reason"] == "What it taught is not kept: the memories behind it have been deleted meanwhile."
+
+
 async def test_a_lesson_that_came_back_with_the_work_is_not_learnt_again(cairn: Service) -> None:
     """The agent recalls a lesson of the rules and pastes it into its work, which shows the same once more: neither a
     new lesson nor support for the old one."""
@@ -260,6 +350,28 @@ async def test_what_is_wrong_is_named_and_nothing_is_stored(cairn: Service) -> N
         await submit(cairn, convId="toomany", steps=[{"action": "again"}] * 501)
     found = await cairn.ask('{ memories(filter: {textContains: "wrong"}) { nodes { id } } }')
     assert found["memories"]["nodes"] == []
+
+
+async def test_sessions_by_page_and_state(cairn: Service) -> None:
+    """Newest first, a page after the other, of one state or of all."""
+    own = [(await submit(cairn, convId="page", namespace="page", steps=[], answer=None))["id"] for _ in range(5)]
+    for session in own:
+        await ended(cairn, session)
+    page = """query($state: SessionState, $after: String) { sessions(filter: {state: $state}, first: 2, after: $after) {
+      nodes { id state memories { id } } pageInfo { hasNextPage endCursor } } }"""
+    found: list[str] = []
+    after = None
+    for _ in range(2):
+        answer = (await cairn.ask(page, state="NOTHING_LEARNED", after=after))["sessions"]
+        assert answer["pageInfo"]["hasNextPage"] is True
+        assert all(node["state"] == "NOTHING_LEARNED" and node["memories"] for node in answer["nodes"])
+        found += [node["id"] for node in answer["nodes"]]
+        after = answer["pageInfo"]["endCursor"]
+    assert found == own[:0:-1]
+    assert (await cairn.ask(page, state="RUNNING"))["sessions"] == {
+        "nodes": [], "pageInfo": {"hasNextPage": False, "endCursor": None},
+    }  # fmt: skip
+    assert [node["id"] for node in (await cairn.ask(page))["sessions"]["nodes"]] == own[:2:-1]
 
 
 async def test_unknown_sessions(cairn: Service) -> None:
