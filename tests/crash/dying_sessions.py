@@ -1,8 +1,9 @@
 """A service that dies at a chosen step of a session's way, from `submitSession` to the lesson in the index, many times over:
-`python -m tests.crash.dying_sessions <first step> <every how many>`.
+`python -m tests.crash.dying_sessions <first step> <every how many> <teaching or supporting>`.
 
 As tests/crash/dying.py does it: settings as JSON on standard input, a JSON line a trial on standard output, a process a trial.
 A trial first does what a client does that got no answer: it hands in the session of the death before it again, with its key.
+A session that dies supporting has one before it in its trial that taught the lesson.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from api.app import running
 from api.context import Cairn, Context
 from api.schema import schema
 from api.settings import Settings
+from bank.distil import RulesDistiller
 from bank.distil_openai import OpenAIDistiller
 from bank.embed import Embedder
 from bank.vectors import Vectors
@@ -24,11 +26,11 @@ from tests.crash.dying import Death, Tell, forked, load_once
 
 SUBMIT = """mutation { submitSession(input: {convId: "{p}", namespace: "{p}", request: "{p} asks for a refund.", outcome: SUCCESS,
   steps: [{action: "refund in cash", result: "Error: not possible"}, {action: "refund to the card", result: "done"}],
-  answer: "{p} is refunded.", idempotencyKey: "{p}"}) { id } }"""
+  answer: "{p} is refunded.", idempotencyKey: "{p} {key}"}) { id } }"""
 ENDED = '{ session(id: "{id}") { state } }'
 SNAPSHOT = """{ session(id: "{id}") { state error lessons { keyLesson status sources { text } } memories { text } }
   conversation(convId: "{p}") { memories { text lessons { keyLesson } } edges { text } }
-  lessons(filter: {namespace: "{p}"}) { nodes { keyLesson version confidence } }
+  lessons(filter: {namespace: "{p}"}) { nodes { keyLesson version confidence signals { nodes { kind } } } }
   searchLessons(query: "refund", namespace: "{p}") { lesson { keyLesson } } }"""
 
 
@@ -40,6 +42,7 @@ STATEMENTS = {
     "hold_namespace",
     "put_lessons",
     "add_links",
+    "append_signals",
     "finish_session",
 }
 
@@ -55,16 +58,16 @@ def watch_statements(death: Death) -> None:
     Transaction.run = watched  # type: ignore[method-assign]
 
 
-async def ask(cairn: Cairn, query: str, trial: int, session: str = "") -> Any:
-    text = query.replace("{p}", f"trial{trial}x").replace("{id}", session)
+async def ask(cairn: Cairn, query: str, trial: int, session: str = "", key: str = "") -> Any:
+    text = query.replace("{p}", f"trial{trial}x").replace("{id}", session).replace("{key}", key)
     result = await schema.execute(text, context_value=Context(cairn))
     assert not result.errors, result.errors
     return result.data
 
 
-async def to_its_end(cairn: Cairn, trial: int) -> dict[str, Any]:
+async def to_its_end(cairn: Cairn, trial: int, key: str = "dies") -> dict[str, Any]:
     """Hands a trial's session in, and looks at all that came of it when it is over and indexed."""
-    session = (await ask(cairn, SUBMIT, trial))["submitSession"]["id"]
+    session = (await ask(cairn, SUBMIT, trial, key=key))["submitSession"]["id"]
     for _ in range(600):
         state = (await ask(cairn, ENDED, trial, session))["session"]["state"]
         if state not in ("QUEUED", "RUNNING") and await cairn.sync.pending() == 0:
@@ -80,18 +83,21 @@ async def to_its_end(cairn: Cairn, trial: int) -> dict[str, Any]:
     }
 
 
-async def trial(settings: Settings, number: int, at: int, tell: Tell) -> None:
+async def trial(settings: Settings, number: int, at: int, supporting: bool, tell: Tell) -> None:
     death = Death()
     watch_statements(death)
     death.watch(Graph, "write", both=True)
     death.watch(Embedder, "passages")
-    death.watch(OpenAIDistiller, "distil", both=True)
+    for distiller in (OpenAIDistiller, RulesDistiller):
+        death.watch(distiller, "distil", both=True)
     for name in ("insert", "upsert", "delete"):
         death.watch(Vectors, name, both=True)
     async with running(settings) as cairn:
         if number:
             tell({"left": await to_its_end(cairn, number - 1)})
         if at:
+            if supporting:
+                await to_its_end(cairn, number, "teaches")
             death.at = at
             whole = await to_its_end(cairn, number)
             death.at = None
@@ -100,11 +106,11 @@ async def trial(settings: Settings, number: int, at: int, tell: Tell) -> None:
 
 def main() -> None:
     settings = Settings(**json.loads(sys.stdin.readline()))
-    at, every = map(int, sys.argv[1:])
+    at, every = map(int, sys.argv[1:3])
     load_once()
     number, over = 0, False
     while not over:
-        outcome = forked(partial(trial, settings, number, at))
+        outcome = forked(partial(trial, settings, number, at, sys.argv[3] == "supporting"))
         print(json.dumps({"at": at, **outcome}), flush=True)
         number += 1
         over = outcome["exit"] != 9

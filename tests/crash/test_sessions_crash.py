@@ -1,8 +1,12 @@
-"""Sessions and death: a service killed at every step, and two services on one queue, one of them killed."""
+"""Sessions and death: a service killed at every step, and two services on one queue, one of them killed.
+
+The usual run tries every step of a session that teaches by a model, and every fifth of one that supports by the rules;
+`CAIRN_TEST_EVERY_DEATH=1` tries every step of each by both."""
 
 import asyncio
 import itertools
 import json
+import os
 import re
 import sys
 from collections import Counter
@@ -16,6 +20,7 @@ import pytest
 from api.settings import Settings
 from graph.queries import CYPHER
 from tests.bank.chat import ChatServer, completion, lessons, record_of
+from tests.crash.dying import EVERY_DEATH
 from tests.crash.test_two_services import REPORT, service_process
 from tests.milvus import MilvusServer
 
@@ -37,39 +42,58 @@ def chat() -> Iterator[ChatServer]:
     chat.stop()
 
 
-async def test_death_at_every_step_of_a_sessions_way(settings: Settings, chat: ChatServer) -> None:
+@pytest.mark.parametrize(
+    ("distiller", "way", "usual"),
+    [
+        ("openai", "teaching", 1),
+        ("rules", "supporting", 5),
+        ("rules", "teaching", None),
+        ("openai", "supporting", None),
+    ],
+)
+async def test_death_at_every_step_of_a_sessions_way(
+    settings: Settings, chat: ChatServer, distiller: str, way: str, usual: int | None
+) -> None:
     """Wherever the process dies between `submitSession` and the lesson in the index: handed in again with its key, the
-    session is there once, ends DONE, and has taught one lesson, stored and found once; both stores agree."""
-    series = await asyncio.gather(*(_series(settings, chat, first) for first in range(1, SERIES + 1)))
+    session is there once, ends DONE, and has taught one lesson, stored and found once, or supported it once; both stores
+    agree. `usual`: every how manieth step is tried in the usual run."""
+    if usual is None and EVERY_DEATH not in os.environ:
+        pytest.skip("only where every death is asked for")
+    every = SERIES if EVERY_DEATH in os.environ or usual == 1 else usual or 1
+    first_steps = range(1, SERIES + 1) if every == SERIES else (3,)
+    series = await asyncio.gather(*(_series(settings, chat, distiller, way, at, every) for at in first_steps))
     whole = {trials[-1]["whole"]["seen"] for trials in series}
     assert len(whole) == 1
     (seen,) = whole
     assert json.loads(seen)["session"]["state"] == "DONE"
-    for part in ("lessons", "searchLessons"):
-        found = json.loads(seen)[part]
-        assert len(found["nodes"] if part == "lessons" else found) == 1
+    (lesson,) = json.loads(seen)["lessons"]["nodes"]
+    assert len(lesson["signals"]["nodes"]) == (way == "supporting")
+    assert len(json.loads(seen)["searchLessons"]) == 1
     deaths = 0
     for trials in series:
         for died, following in itertools.pairwise(trials):
             deaths += 1
             left = following["left"]
             assert (left["seen"], left["ok"]) == (seen, True), (f"died before step {died['at']}", left)
-    assert deaths >= 18
+    assert deaths >= (18 if every == SERIES else 3)
     print(f"{deaths} deaths")
 
 
-async def _series(settings: Settings, chat: ChatServer, first: int) -> list[dict[str, Any]]:
+async def _series(
+    settings: Settings, chat: ChatServer, distiller: str, way: str, first: int, every: int
+) -> list[dict[str, Any]]:
+    name = f"{distiller}-{way}-{first}"
     own = settings.model_dump(mode="json", include={"neo4j_uri", "neo4j_user", "port"}) | {
         "neo4j_password": settings.neo4j_secret(),
-        "tenant": f"{settings.tenant}-dying-{first}",
-        "data": str(settings.data / f"dying-{first}"),
+        "tenant": f"{settings.tenant}-{name}",
+        "data": str(settings.data / name),
         "embedder": "wordllama",
-        "distiller": "openai",
+        "distiller": distiller,
         "distiller_base_url": chat.url,
         "worker_lease": 1,
     }
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.crash.dying_sessions", str(first), str(SERIES)),
+        *(sys.executable, "-m", "tests.crash.dying_sessions", str(first), str(every), way),
         cwd=ROOT,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
