@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import time
 import zipfile
@@ -27,7 +28,10 @@ ONNX_MODEL = Pin(
 BGE_QUERY_PREFIX = "Represent this sentence for searching relevant passages: "
 ONNX_TOKENS = 256
 ONNX_BATCH = 8  # more at once is slower: what a batch needs no longer fits into the processor's cache
+WORDLLAMA_CHARACTERS = 16_384
+WORDLLAMA_BATCH = 65_536  # characters at once, counted as the library pads them: each text as long as the longest
 CACHED_TEXTS = 8_192
+LONG_TEXT = 200  # characters, from which a text is remembered by its digest
 REST_SECONDS = 5.0  # after a question that got no vector
 
 # One vector of a text's many: (a batch's hidden states, its mask) -> a vector a text.
@@ -56,7 +60,7 @@ class Embedder:
         self._query_seconds = query_seconds
         self._resting_until = float("-inf")
         self._turn = asyncio.Lock()
-        self._cache: OrderedDict[tuple[bool, str], npt.NDArray[np.float32]] = OrderedDict()
+        self._cache: OrderedDict[tuple[bool, str | bytes], npt.NDArray[np.float32]] = OrderedDict()
         self.name = model.name
         self.dimensions = model.dimensions
 
@@ -87,14 +91,23 @@ class Embedder:
                         vectors = await asyncio.to_thread(self._model.encode, missing, query)
                     found |= dict(zip(missing, vectors, strict=True))
         for text in texts:
-            self._cache[query, text] = found[text]
-            self._cache.move_to_end((query, text))
+            key = (query, _named(text))
+            self._cache[key] = found[text]
+            self._cache.move_to_end(key)
         while len(self._cache) > CACHED_TEXTS:
             self._cache.popitem(last=False)
         return [found[text] for text in texts]
 
     def _known(self, texts: Sequence[str], query: bool) -> dict[str, npt.NDArray[np.float32]]:
-        return {text: self._cache[query, text] for text in texts if (query, text) in self._cache}
+        kept = ((text, self._cache.get((query, _named(text)))) for text in texts)
+        return {text: vector for text, vector in kept if vector is not None}
+
+
+def _named(text: str) -> str | bytes:
+    """What a text is remembered by: thousands of long ones would take more room than their vectors."""
+    if len(text) < LONG_TEXT:
+        return text
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).digest()
 
 
 class OnnxModel:
@@ -151,7 +164,8 @@ class OnnxModel:
 
 
 class WordLlamaModel:
-    """Word vectors inside the wheel: 256 dimensions, a fraction of a millisecond a text, for bulk loads and tests."""
+    """Word vectors inside the wheel: 256 dimensions, a fraction of a millisecond a text, for bulk loads and tests. Of a
+    long text the first 16,384 characters are embedded: the mean of so many words hardly moves by the rest."""
 
     name = "wordllama:l2_supercat_256"
     dimensions = 256
@@ -164,7 +178,16 @@ class WordLlamaModel:
         self._model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
 
     def encode(self, texts: Sequence[str], query: bool) -> Vectors:
-        return normalised(np.asarray(self._model.embed(list(texts)), np.float32))
+        cut = [text[:WORDLLAMA_CHARACTERS] for text in texts]
+        vectors = np.empty((len(cut), self.dimensions), np.float32)
+        # The library holds a vector for every token of every text, and gives all texts as many as the longest has.
+        order = sorted(range(len(cut)), key=lambda place: len(cut[place]))
+        while order:
+            longest = max(1, len(cut[order[-1]]))
+            places = order[-max(1, WORDLLAMA_BATCH // longest) :]
+            del order[-len(places) :]
+            vectors[places] = self._model.embed([cut[place] for place in places])
+        return normalised(vectors)
 
 
 def normalised(vectors: npt.NDArray[Any]) -> Vectors:

@@ -43,8 +43,8 @@ class Words:
 
 @lru_cache(maxsize=100_000)
 def stem(word: str) -> str | None:
-    """A word in lower case as its stem; None for a stop word."""
-    return None if word in STOP_WORDS else sys.intern(_stemmer.stemWord(word))
+    """A word in lower case as its stem; None for a stop word, and for what is too long for a word."""
+    return None if word in STOP_WORDS or len(word) > LONGEST_WORD else sys.intern(_stemmer.stemWord(word))
 
 
 def words_of(text: str) -> Words:

@@ -18,7 +18,17 @@ import pytest
 
 import bank.openai_client
 from api.settings import Settings
-from bank.embed import BGE_QUERY_PREFIX, Embedder, OnnxModel, Vectors, WordLlamaModel, default_onnx_folder
+from bank.embed import (
+    BGE_QUERY_PREFIX,
+    LONG_TEXT,
+    WORDLLAMA_BATCH,
+    WORDLLAMA_CHARACTERS,
+    Embedder,
+    OnnxModel,
+    Vectors,
+    WordLlamaModel,
+    default_onnx_folder,
+)
 from bank.openai_embedder import OpenAIModel
 from graph.errors import SetupError, Unavailable
 from tests.service import serving
@@ -153,6 +163,25 @@ def test_wordllama_gives_every_text_a_direction() -> None:
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1.0, abs=1e-5)
 
 
+def test_wordllama_takes_long_texts_a_few_at_a_time() -> None:
+    """A hundred long texts beside short ones: each vector is what the text gets alone, of a long one what its beginning
+    gets, and no call to the library holds more than a batch."""
+    model = WordLlamaModel()
+    embed, sizes = model._model.embed, []
+
+    def counted(texts: list[str]) -> Any:
+        sizes.append(len(texts) * max(map(len, texts)))
+        return embed(texts)
+
+    model._model.embed = counted
+    long = [f"Harbour {n} barion kelato. " * 2_500 for n in range(12)]
+    texts = [text for n, one in enumerate(long) for text in (one, f"A short text {n}.")]
+    vectors = model.encode(texts, query=False)
+    assert max(sizes) <= WORDLLAMA_BATCH
+    for text, vector in zip(texts, vectors, strict=True):
+        assert vector == pytest.approx(model.encode([text[:WORDLLAMA_CHARACTERS]], query=False)[0], abs=1e-5)
+
+
 # ---------------------------------------------------------------- the cache
 
 
@@ -203,6 +232,16 @@ async def test_the_same_text_is_embedded_once() -> None:
     assert (first[0] == first[2]).all()
     assert (first[0] == second[2]).all()
     assert await embedder.passages([]) == []
+
+
+async def test_a_long_text_is_remembered_without_its_letters() -> None:
+    """Once embedded, twice asked; what is kept of it is as short as of any other."""
+    model = Counting()
+    embedder = Embedder(model)
+    long = "A long text about harbours. " * 2_000
+    first, again = await embedder.passages([long]), await embedder.passages([long])
+    assert len(model.asked) == 1 and (first[0] == again[0]).all()
+    assert max(len(key) for _, key in embedder._cache) <= LONG_TEXT
 
 
 # ---------------------------------------------------------------- openai
