@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bank.embed import Embedder
 from bank.model import LessonQuery, team_of
 from bank.sync import Sync
-from bank.vectors import Hit, IndexAway, Vectors
+from bank.vectors import Hit, IndexAway, Vectors, newest
 from bank.words import plain_words
 from graph.errors import Unavailable
 from graph.model import MemoryFilter
@@ -120,7 +120,8 @@ class Asking:
             except IndexAway as error:
                 self._lost(error)
             if self.degraded is None:
-                return dense, words
+                lists = newest([*dense, *words])
+                return lists[: len(dense)], lists[len(dense) :]
         nothing: list[list[Hit]] = [[] for _ in texts]
         questions = {place: question for place, text in enumerate(texts) if (question := lucene(text))}
         if not questions:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bank.vectors import LESSONS, MEMORIES, Vectors
+from bank.vectors import LESSONS, MEMORIES, Vectors, comparable
 from graph.ids import mint
 from graph.model import Value, embedding_id
 from graph.session import Graph
@@ -137,17 +137,23 @@ class Integrity:
         return {f"{kind.collection}/{key}": word for key, word in verdict.items()}
 
     async def judge(self, kind: Kind, keys: Sequence[Any]) -> dict[Any, str]:
-        """Which of these are in no state of the table: the row is an orphan, stale, or missing."""
+        """Which of these are in no state of the table: the row is an orphan, stale, or missing. A record that somebody
+        made by hand may have no revision, or name another row than its own: no mark tells that either."""
         primary = {self.primary_key(kind, key): key for key in keys}
         indexed = await self._vectors.revisions_of(kind.collection, list(primary))
         row_of = {key: indexed.get(name) for name, key in primary.items()}
         verdict: dict[Any, str] = {}
         for known in await self._graph.read(kind.look, keys=list(keys)):
             key, row = known["key"], row_of[known["key"]]
-            if known["revision"] is None:
+            in_work = known["marked"] or known["removal"]
+            if known["values"] is None:
                 if row is not None and not known["removal"]:
                     verdict[key] = "orphan"
-            elif not known["marked"] and row != known["revision"]:
+            elif (
+                known["values"][0]["revision"] is None
+                or known["name"] not in (None, self.primary_key(kind, key))
+                or (not in_work and row not in [comparable(one) for one in known["values"]])
+            ):
                 verdict[key] = "missing" if row is None else "stale"
         return verdict
 
@@ -157,7 +163,11 @@ class Integrity:
         if orphans:
             await self._graph.run("note_removals", collection=kind.collection, keys=orphans)
         if others:
-            await self._graph.run(kind.mark, keys=others)
+            await self.mark(kind, others)
+
+    async def mark(self, kind: Kind, keys: Sequence[Any]) -> None:
+        rows = [[key, self.primary_key(kind, key)] for key in keys]
+        await self._graph.run(kind.mark, rows=rows, revision=mint())
 
     async def _strays(self, kind: Kind, page: Sequence[tuple[Any, Any, int]], mend: bool) -> int:
         """Rows under keys that no record has. Nobody else would ever move them, so they are removed at once."""

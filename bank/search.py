@@ -115,7 +115,7 @@ class Search:
             "true_memories",
             ids=sorted(keys),
             shown=list(shown),
-            text_contains=filter.parameters()["text_contains"],
+            **filter.parameters(),
         )
         found = {key: revisions[key] for key in keys}
         self._sync.met_untrue(MEMORIES, untrue(found, {id: revision for id, revision, *_ in rows}))

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple, TypeVar
 from bank.embed import Embedder
 from bank.integrity import KINDS, PAGE, Disagreements, Integrity, Kind
 from bank.model import Lesson
-from bank.vectors import LESSONS, MEMORIES, IndexAway, Vectors, lesson_row, memory_row
+from bank.vectors import LESSONS, MEMORIES, SECONDS, WRITE_SECONDS, IndexAway, Vectors, lesson_row, memory_row
 from graph.errors import CairnError, Unavailable
 from graph.ids import COUNTER_BITS, mint
 from graph.model import Memory, memory_from_row
@@ -95,7 +95,9 @@ def _read_row(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
 def _judge(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
     if pair.record is None:
         return (pair._replace(removal=True) if held is not None else pair), None
-    return (pair if pair.marked or held == pair.record else pair._replace(marked=True)), None
+    # A Removal that is noted ends with a mark: nobody need set one now.
+    settled = pair.marked or pair.removal or held == pair.record
+    return (pair if settled else pair._replace(marked=True)), None
 
 
 ACTORS: dict[str, tuple[Step, ...]] = {
@@ -116,6 +118,7 @@ def deleted(pair: Pair) -> Pair:
 
 ROUND = 128  # records embedded and written at once: small enough that a short write need not wait long for a long one
 AHEAD = 256  # texts embedded before their write is stored; the rest follows with it
+LAST = 2**63 - 1
 ANOTHERS_SECONDS = 10.0  # a mark younger than this may be the business of another process that is still at it
 CLEARED = 512  # marks that are cleared at once while writes come in
 QUIET_SECONDS = 0.2  # without a write, after which they are cleared however few they are
@@ -141,7 +144,8 @@ class Job:
 
 
 class Sync:
-    """Brings the index up to the graph. One loop a process moves all rows, so that it never races with itself.
+    """Brings the index up to the graph. In a process one at a time moves rows, a batch each, so that it never races with
+    itself and a write waits for one batch of a repair, not for all of it.
 
     `alone`: no other process writes to this index (Milvus Lite). Then every mark is ours, and a new record can be
     inserted, which costs the same at any size; otherwise rows are upserted, so that two indexers of one record cannot
@@ -157,11 +161,12 @@ class Sync:
         self._jobs: deque[Job] = deque()
         self._under_way: set[int] = set()  # revisions that a request of ours is writing or waiting for
         self._queued: set[int] = set()  # those of them that the loop has not finished with
-        self._given_up: set[int] = set()  # revisions of ours that Milvus was away for
+        self._given_up = 0  # the last revision of ours that Milvus was away for
         self._indexed: list[Change] = []  # in the index, their marks still to be cleared
         self._answered: list[Job] = []  # all that these wrote is in the index
         self._work = asyncio.Event()
         self._turn = asyncio.Lock()
+        self._settling = asyncio.Lock()
         self._loop: asyncio.Task[None] | None = None
         self._swept = float("-inf")
         self._background: set[asyncio.Task[None]] = set()
@@ -227,7 +232,7 @@ class Sync:
         if not changes or self.trouble is not None:
             done.set_result(not changes)
             if changes:
-                self._given_up.add(revision)
+                self._given_up = max(self._given_up, revision)
             return done
         self._jobs.append(Job(revision, deque(changes), done))
         self._queued.add(revision)
@@ -272,7 +277,7 @@ class Sync:
                 if self.index_away is not None:
                     await self._vectors.load()
                 if not self._jobs:
-                    await self._look_after_others()
+                    await self._serving_meanwhile(self._look_after_others())
                 self.trouble = self.index_away = None
             except Exception as error:  # whatever it is: this loop must not end, somebody waits for it
                 if self.trouble is None:
@@ -282,6 +287,29 @@ class Sync:
                     self.index_away = self.trouble
                 self._give_up_waiting()
                 await asyncio.sleep(IDLE_SECONDS)
+
+    async def _serving_meanwhile(self, work: Coroutine[Any, Any, None]) -> None:
+        """Does what may take minutes; whoever writes meanwhile gets a turn between two batches of it."""
+        task = asyncio.create_task(work, name="cairn-sync-others")
+        task.add_done_callback(lambda _: self._work.set())
+        woken = False
+        try:
+            while not task.done():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(QUIET_SECONDS if self._indexed else None):
+                        await self._work.wait()
+                if not self._work.is_set():
+                    await self._settle_later()
+                    continue
+                self._work.clear()
+                woken = woken or not task.done()
+                while self._jobs:
+                    await self._round()
+            task.result()
+        finally:
+            await end((task,))
+        if woken:
+            self._work.set()  # what was removed meanwhile, say, the work may have been past already
 
     async def _look_after_others(self) -> None:
         """When nobody waits: what was left marked, what is to be removed, and now and then everything."""
@@ -303,13 +331,11 @@ class Sync:
 
     async def _round(self) -> None:
         """A fair share of every waiting request."""
-        if not self._jobs:
-            return
         async with self._turn:
             share = max(1, ROUND // len(self._jobs))
             taken = [(job, [job.changes.popleft() for _ in range(min(share, len(job.changes)))]) for job in self._jobs]
             changes = [change for _, some in taken for change in some]
-            await self._put_rows(changes)
+            await self._put_rows(changes, SECONDS)
             done = [job for job, _ in taken if not job.changes]
             self._jobs = deque(job for job in self._jobs if job.changes)
             self._indexed += changes
@@ -323,13 +349,14 @@ class Sync:
     async def settle(self) -> None:
         """The second half of marked -> settled, for all that is in the index: a transaction for each write would cost
         as much as the write."""
-        indexed, self._indexed = self._indexed, []
-        answered, self._answered = self._answered, []
-        try:
-            await self._clear_marks(indexed)
-        finally:  # marks that could not be cleared are anybody's to take up
-            for job in answered:
-                self._forget(job)
+        async with self._settling:  # whoever has called it knows that no older call is under way
+            indexed, self._indexed = self._indexed, []
+            answered, self._answered = self._answered, []
+            try:
+                await self._clear_marks(indexed)
+            finally:  # marks that could not be cleared are anybody's to take up
+                for job in answered:
+                    self._forget(job)
 
     async def _settle_later(self) -> None:
         with contextlib.suppress(Unavailable):  # what is still marked is indexed once more
@@ -338,7 +365,7 @@ class Sync:
     def _give_up_waiting(self) -> None:
         """Whoever waits is answered: the write is stored and marked, it becomes searchable later."""
         for job in self._jobs:
-            self._given_up.add(job.revision)
+            self._given_up = max(self._given_up, job.revision)
             self._forget(job)
             if not job.done.done():
                 job.done.set_result(False)
@@ -348,8 +375,8 @@ class Sync:
         self._under_way.discard(job.revision)
         self._queued.discard(job.revision)
 
-    async def _put_rows(self, changes: Sequence[Change]) -> None:
-        """The first half of marked -> settled: the rows are in the index."""
+    async def _put_rows(self, changes: Sequence[Change], seconds: float) -> None:
+        """The first half of marked -> settled: the rows are in the index, or Milvus has not answered within `seconds`."""
         memories, lessons = _latest(changes, Memory), _latest(changes, Lesson)
         texts = [memory.text for memory, _ in memories]
         texts += [text for lesson, _ in lessons for text in (lesson.key_lesson, lesson.context_to_prefer)]
@@ -363,7 +390,7 @@ class Sync:
             row = lesson_row(lesson, tenant, next(vectors), next(vectors))
             rows.setdefault((LESSONS, fresh and self._alone), []).append(row)
         for (collection, fresh), some in rows.items():
-            await (self._vectors.insert if fresh else self._vectors.upsert)(collection, some)
+            await (self._vectors.insert if fresh else self._vectors.upsert)(collection, some, seconds)
 
     async def _clear_marks(self, changes: Sequence[Change]) -> None:
         """What is still as it was indexed is settled."""
@@ -380,34 +407,42 @@ class Sync:
     async def drain(self, progress: Callable[[int], None] = lambda done: None, before: int | None = None) -> None:
         """Indexes every marked record that nobody is at, and removes every row that is noted for removal. `before`: every
         revision older than this, also what another process may still be at."""
-        done = 0
+        done, given_up = 0, self._given_up
+        for kind in KINDS:
+            # Removals first: a record that came back is marked by them.
+            while await self._remove_some(kind):
+                pass
+            while some := await self._index_some(kind, before):
+                done += some
+                progress(done)
+        if self._given_up == given_up:
+            self._given_up = 0
+
+    async def _remove_some(self, kind: Kind) -> int:
         async with self._turn:
-            for kind in KINDS:
-                # Removals first: a record that came back is marked by them.
-                while keys := [
-                    row["key"]
-                    for row in await self._graph.read("pending_removals", collection=kind.collection, limit=PAGE)
-                ]:
-                    await self._vectors.delete(
-                        kind.collection, [self._integrity.primary_key(kind, key) for key in keys]
-                    )
-                    await self._graph.run(kind.settle, keys=keys)
-                while due := await self._due(kind, before):
-                    changes = [Change(record) for record in due]
-                    await self._put_rows(changes)
-                    await self._clear_marks(changes)
-                    done += len(due)
-                    progress(done)
-            self._given_up.clear()
+            rows = await self._graph.read("pending_removals", collection=kind.collection, limit=PAGE)
+            if keys := [row["key"] for row in rows]:
+                await self.settle()  # a mark that is cleared after its row was removed here would be lost
+                await self._vectors.delete(kind.collection, [self._integrity.primary_key(kind, key) for key in keys])
+                await self._graph.run(kind.settle, keys=keys)
+        return len(keys)
+
+    async def _index_some(self, kind: Kind, before: int | None) -> int:
+        """One batch, then whoever waits for the turn has it: it is given in the order of asking."""
+        async with self._turn:
+            if changes := [Change(record) for record in await self._due(kind, before)]:
+                await self._put_rows(changes, WRITE_SECONDS)
+                await self._clear_marks(changes)
+        return len(changes)
 
     async def _due(self, kind: Kind, before: int | None) -> list[Memory | Lesson]:
+        aged = before or mint() - (int(ANOTHERS_SECONDS * 1000) << COUNTER_BITS)
         rows = await self._graph.read(
             kind.pending,
             limit=ROUND,
             under_way=list(self._under_way),
-            all=self._alone,
-            given_up=list(self._given_up),
-            older_than=before or mint() - (int(ANOTHERS_SECONDS * 1000) << COUNTER_BITS),
+            # What we gave up is ours, and another's of that time would only be indexed twice.
+            older_than=LAST if self._alone else max(aged, self._given_up + 1),
         )
         # A write that was committed on the way there is in the answer, and is indexed by its own job: taken here as well,
         # it would be in the index twice.
@@ -446,6 +481,8 @@ class Sync:
         return await self.compare()
 
     async def compare(self) -> Disagreements:
+        if trouble := await self._vectors.check():  # a page may take long, this may not
+            raise IndexAway(trouble)
         await self.settle()
         return await self._integrity.compare()
 
@@ -469,7 +506,7 @@ class Sync:
             after: Any = kind.first_key
             while rows := await self._graph.read(kind.page, after=after, limit=PAGE):
                 after = rows[-1]["key"]
-                await self._graph.run(kind.mark, keys=[row["key"] for row in rows])
+                await self._integrity.mark(kind, [row["key"] for row in rows])
                 total += len(rows)
         await self.drain(progress=lambda done: progress(done, total), before=mint())
         return total

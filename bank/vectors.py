@@ -24,9 +24,10 @@ from graph.model import Event, Memory, MemoryFilter, embedding_id
 MEMORIES = "graphembeddings"
 LESSONS = "reasoningbank"
 KEYS = {MEMORIES: "embedding_id", LESSONS: "rb_id"}
+COMPARED = {MEMORIES: ("revision", "version", "type"), LESSONS: ("revision", "version", "link_nodes")}
 
 SECONDS = 5.0  # a call that takes longer counts as "Milvus is away"
-WRITE_SECONDS = 8.0
+WRITE_SECONDS = 8.0  # for what nobody waits for
 PAGE = 1_000
 KEPT_VECTORS = 4_096
 _NEVER_STARTS, _NEVER_ENDS = 2**31, -1  # the window of a memory that has none: it overlaps nothing
@@ -43,6 +44,25 @@ class Hit(NamedTuple):
     key: Any
     revision: int
     score: float
+
+
+def comparable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Lists in one order, whichever store they come from."""
+    return {
+        name: value if value is None or isinstance(value, str | int) else sorted(value)
+        for name, value in values.items()
+    }
+
+
+def newest(lists: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
+    """Of two rows of one record, as there may be for a moment while it is deleted and made anew, only the later one:
+    revisions are minted in the order of time."""
+    last: dict[Any, int] = {}
+    for hits in lists:
+        for hit in hits:
+            if hit.revision > last.get(hit.key, -1):
+                last[hit.key] = hit.revision
+    return [[hit for hit in hits if hit.revision == last[hit.key]] for hits in lists]
 
 
 class IndexAway(Unavailable):
@@ -218,15 +238,15 @@ class Vectors:
 
     # ------------------------------------------------------------ rows
 
-    async def insert(self, collection: str, rows: list[dict[str, Any]]) -> None:
+    async def insert(self, collection: str, rows: list[dict[str, Any]], seconds: float = WRITE_SECONDS) -> None:
         """Adds rows that are not there yet: cheap at any size."""
         if rows:
-            await self._call(self._client.insert(collection, rows, timeout=WRITE_SECONDS), WRITE_SECONDS)
+            await self._call(self._client.insert(collection, rows, timeout=seconds), seconds)
 
-    async def upsert(self, collection: str, rows: list[dict[str, Any]]) -> None:
+    async def upsert(self, collection: str, rows: list[dict[str, Any]], seconds: float = WRITE_SECONDS) -> None:
         """Replaces rows, or adds them."""
         if rows:
-            await self._call(self._client.upsert(collection, rows, timeout=WRITE_SECONDS), WRITE_SECONDS)
+            await self._call(self._client.upsert(collection, rows, timeout=seconds), seconds)
 
     async def delete(self, collection: str, keys: Sequence[Any]) -> None:
         if keys:
@@ -254,6 +274,10 @@ class Vectors:
                     output_fields=[key, owner, "revision"],
                     limit=PAGE,
                     timeout=30,
+                    # As pymilvus' own iterator asks, which only its blocking client has: otherwise a server may answer
+                    # with any rows that fit.
+                    iterator="True",
+                    reduce_stop_for_best="True",
                 ),
                 30,
             )
@@ -262,8 +286,8 @@ class Vectors:
             yield [(row[key], row[owner], row["revision"]) for row in rows]
             last = max(row[key] for row in rows)
 
-    async def revisions_of(self, collection: str, keys: Sequence[Any]) -> dict[Any, int]:
-        """The revisions that are indexed, by primary key."""
+    async def revisions_of(self, collection: str, keys: Sequence[Any]) -> dict[Any, dict[str, Any]]:
+        """What is indexed, by primary key: the revision, and what else can be compared without reading texts."""
         if not keys:
             return {}
         key = KEYS[collection]
@@ -271,11 +295,12 @@ class Vectors:
             self._client.query(
                 collection,
                 filter=self._rows_of(collection, keys),
-                output_fields=[key, "revision"],
+                output_fields=[key, *COMPARED[collection]],
                 timeout=SECONDS,
             )
         )
-        return {row[key]: row["revision"] for row in rows}
+        rows = sorted(rows, key=lambda row: int(row["revision"]))  # of two of one key the later
+        return {row[key]: comparable({name: row[name] for name in COMPARED[collection]}) for row in rows}
 
     # ------------------------------------------------------------ searches
 
@@ -298,12 +323,13 @@ class Vectors:
         if await self._is_empty(LESSONS):
             return [], [], []
         expression = self._lesson_expression(query)
-        by_lesson, by_context, by_words = await asyncio.gather(
+        found = await asyncio.gather(
             self._searches(LESSONS, "key_lesson_vector", [vector], expression, limit),
             self._searches(LESSONS, "context_to_prefer_vector", [vector], expression, limit),
             self._searches(LESSONS, "context_sparse_vector", [query.query], expression, limit),
         )
-        return by_lesson[0], by_context[0], by_words[0]
+        by_lesson, by_context, by_words = newest([lists[0] for lists in found])
+        return by_lesson, by_context, by_words
 
     async def near_lessons(self, vectors: Sequence[Vector], namespace: str, limit: int) -> list[list[Hit]]:
         """The lessons of a namespace, whatever their status, that are nearest in meaning to each of these."""

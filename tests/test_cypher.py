@@ -64,9 +64,16 @@ async def test_the_plan_scans_nothing_and_multiplies_nothing(statement: Statemen
 
 
 def test_the_filter_of_memories_is_the_same_everywhere() -> None:
-    """What a filter means stands in five statements, letter by letter the same."""
+    """What a filter means stands in six statements, letter by letter the same."""
     parts = set()
-    for name in ("memories_page", "conversation_page", "recall_memories", "recall_edges", "memories_by_words"):
+    for name in (
+        "memories_page",
+        "conversation_page",
+        "recall_memories",
+        "recall_edges",
+        "memories_by_words",
+        "true_memories",
+    ):
         text = statements()[name].text
         start = text.index("  AND ($types IS NULL")
         end = text.index("$overlap_end))", start)

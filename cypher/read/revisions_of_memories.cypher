@@ -1,7 +1,9 @@
-// The revisions that the graph holds of the given memories, and which are to be removed from the index anyway.
+// What the graph holds of the given memories that their index rows must say too, and which rows are to be removed anyway.
 // params: $tenant, $keys
-// returns: rows of key, revision (null: there is no such memory), marked, removal
+// returns: rows of key, values (what a true row says; null: there is no such memory), name (its row, as the memory names it), marked, removal
 UNWIND $keys AS key
 OPTIONAL MATCH (m:Memory {tenant: $tenant, id: key})
 OPTIONAL MATCH (r:Removal {tenant: $tenant, collection: 'graphembeddings', key: key})
-RETURN collect({key: key, revision: m.revision, marked: coalesce(m.to_index, false), removal: r IS NOT NULL}) AS rows
+RETURN collect({key: key, marked: coalesce(m.to_index, false), removal: r IS NOT NULL, name: coalesce(m.embedding_id, ''),
+  values: CASE WHEN m IS NOT NULL THEN
+    [{revision: m.revision, version: m.version, type: [l IN labels(m) WHERE l <> 'Memory'][0]}] END}) AS rows

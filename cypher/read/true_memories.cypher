@@ -1,11 +1,19 @@
 // The revisions of memories that a search has hit: a hit in another revision, or of no memory, is not true. Of those that
 // are likely to be shown the whole of it, so that nobody need ask twice.
-// All else that a filter asks the index has answered: a row in the memory's revision has the memory's values.
-// params: $tenant, $ids, $shown (some of them), $text_contains (in lower case; null: anything)
-// returns: rows of [id, revision, passes (its text contains that), type and properties (null where they were not asked for)]
+// params: $tenant, $ids, $shown (some of them) and the filter: $types, $conv_id, $tags, $text_contains, $since, $until, $overlap_start, $overlap_end
+// returns: rows of [id, revision, passes (the filter), type and properties (null where they were not asked for)]
 UNWIND $ids AS id
 MATCH (m:Memory {tenant: $tenant, id: id})
-WITH m, id IN $shown AS shown
-RETURN collect([m.id, m.revision, $text_contains IS NULL OR toLower(m.text) CONTAINS $text_contains,
+WITH m, id IN $shown AS shown, (true
+  AND ($types IS NULL OR any(l IN labels(m) WHERE l IN $types))
+  AND ($conv_id IS NULL OR m.conv_id = $conv_id)
+  AND all(tag IN $tags WHERE tag IN m.tags)
+  AND ($text_contains IS NULL OR toLower(m.text) CONTAINS $text_contains)
+  AND ($since IS NULL OR m.ingestion_time >= $since)
+  AND ($until IS NULL OR m.ingestion_time <= $until)
+  AND ($overlap_start IS NULL OR (m:Event
+    AND coalesce(m.end_date, m.start_date) >= $overlap_start
+    AND coalesce(m.start_date, m.end_date) <= $overlap_end))) AS passes
+RETURN collect([m.id, m.revision, passes,
   CASE WHEN shown THEN [l IN labels(m) WHERE l <> 'Memory'][0] END,
   CASE WHEN shown THEN m {.*, ingestion_time: toString(m.ingestion_time), update_time: toString(m.update_time)} END]) AS rows

@@ -1,7 +1,7 @@
-// Marks lessons as still to be indexed.
-// params: $tenant, $keys
+// Marks lessons as still to be indexed. One that was made by hand gets what the index needs of it.
+// params: $tenant, $rows [[rb_id, ...]], $revision (of those that have none)
 // returns: marked
-UNWIND $keys AS key
-MATCH (l:Lesson {tenant: $tenant, rb_id: key})
-SET l.to_index = true
+UNWIND $rows AS row
+MATCH (l:Lesson {tenant: $tenant, rb_id: row[0]})
+SET l.to_index = true, l.version = coalesce(l.version, 1), l.revision = coalesce(l.revision, $revision)
 RETURN count(l) AS marked

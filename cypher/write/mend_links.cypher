@@ -1,5 +1,5 @@
 // Makes both sides of every link agree, from the lessons' side: a link that one side knows is completed on the other,
-// a link to no memory becomes a lost source.
+// a link to no memory becomes a lost source, and one that is there twice is there once.
 // params: $tenant, $after, $limit, $revision (of the lessons that change)
 // returns: last (the last lesson id looked at; null: there are no more)
 MATCH (l:Lesson)
@@ -9,14 +9,15 @@ SET l.tenant = $tenant
 WITH l
 CALL (l) {
   UNWIND l.link_nodes AS id
+  WITH DISTINCT l, id
   MATCH (m:Memory {tenant: $tenant, id: id})
   SET m.tenant = $tenant
   MERGE (l)-[:LEARNED_FROM]->(m)
-  SET m.reasoning_pointer_ids = [x IN m.reasoning_pointer_ids WHERE x <> l.rb_id] + l.rb_id
+  SET m.reasoning_pointer_ids = [x IN coalesce(m.reasoning_pointer_ids, []) WHERE x <> l.rb_id] + l.rb_id
   RETURN collect(id) AS found
 }
 WITH l, found, [x IN l.link_nodes WHERE NOT x IN found] AS lost
-FOREACH (_ IN CASE WHEN size(lost) = 0 THEN [] ELSE [1] END |
+FOREACH (_ IN CASE WHEN size(found) = size(l.link_nodes) THEN [] ELSE [1] END |
   SET l.link_nodes = found, l.lost_sources = [x IN coalesce(l.lost_sources, []) WHERE NOT x IN lost] + lost,
     l.version = l.version + 1, l.revision = $revision, l.to_index = true)
 RETURN max(l.rb_id) AS last

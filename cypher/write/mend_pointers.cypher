@@ -1,5 +1,5 @@
 // Makes both sides of every link agree, from the memories' side: a link that one side knows is completed on the other,
-// a pointer to no lesson is dropped.
+// a pointer to no lesson is dropped, and so is what is there twice.
 // params: $tenant, $after, $limit, $revision (of the lessons that change)
 // returns: last (the last memory id looked at; null: there are no more)
 MATCH (m:Memory)
@@ -7,12 +7,15 @@ WHERE m.tenant = $tenant AND m.id > $after
 WITH m ORDER BY m.tenant, m.id LIMIT $limit
 SET m.tenant = $tenant
 WITH m, COLLECT { MATCH (m)<-[:LEARNED_FROM]-(l:Lesson) RETURN l.rb_id } AS linked
-WITH m, m.reasoning_pointer_ids + [x IN linked WHERE NOT x IN m.reasoning_pointer_ids] AS wanted
+WITH m, coalesce(m.reasoning_pointer_ids, []) + linked AS wanted
 CALL (m, wanted) {
   UNWIND wanted AS rb_id
+  WITH DISTINCT m, rb_id
   MATCH (l:Lesson {tenant: $tenant, rb_id: rb_id})
   SET l.tenant = $tenant
-  MERGE (l)-[:LEARNED_FROM]->(m)
+  MERGE (l)-[r:LEARNED_FROM]->(m)
+  WITH m, l, collect(r) AS same
+  FOREACH (r IN same[1..] | DELETE r)
   WITH m, l, m.id IN l.link_nodes AS known
   FOREACH (_ IN CASE WHEN known THEN [] ELSE [1] END |
     SET l.link_nodes = l.link_nodes + m.id, l.version = l.version + 1, l.revision = $revision, l.to_index = true)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bank.vectors import LESSONS, MEMORIES, lesson_row, memory_row
+from bank.vectors import LESSONS, MEMORIES, Hit, lesson_row, memory_row, newest
 from tests.service import Service
 
 COUNTS = ("danglingPointers", "danglingLinks", "oneSidedLinks", "missingVectors", "orphanVectors", "staleVectors")
@@ -113,6 +113,76 @@ async def test_stale_rows(cairn: Service) -> None:
     await _mended(cairn)
 
 
+@pytest.mark.parametrize(
+    ("collection", "wrong"),
+    [
+        (MEMORIES, {"version": 99, "text": "Xylophone quartz banquet."}),
+        (MEMORIES, {"type": "DataSource"}),
+        (LESSONS, {"version": 99}),
+        (LESSONS, {"link_nodes": ["nobody"]}),
+    ],
+)
+async def test_rows_that_claim_the_true_revision(cairn: Service, collection: str, wrong: dict[str, Any]) -> None:
+    """Changed by hand in Milvus: counted, never an answer to a filter that the record does not pass, and replaced."""
+    row = (await _rows(cairn))[collection]
+    await cairn.cairn.vectors.upsert(collection, [{**row, **wrong}])
+    assert await _found_wrong(cairn) == {"staleVectors": 1}
+    asked = """{ searchMemories(query: "alpha", filter: {types: [DataSource]}) { memory { id } } }"""
+    assert (await cairn.ask(asked))["searchMemories"] == []
+    await _mended(cairn)
+
+
+async def test_a_memory_made_by_hand(cairn: Service) -> None:
+    """Straight into Neo4j, without what the index needs of it: counted, indexed and found."""
+    await _plant(
+        cairn,
+        """CREATE (:Memory:Event {tenant: TENANT, id: 'HAND', text: 'A zeppelin flew.', conv_id: 'c', tags: [],
+          ingestion_time: datetime(), update_time: datetime()})""",
+    )
+    assert await _found_wrong(cairn) == {"missingVectors": 1}
+    await _mended(cairn)
+    found = (await cairn.ask('{ searchMemories(query: "zeppelin", limit: 1) { memory { id } } }'))["searchMemories"]
+    assert found == [{"memory": {"id": "HAND"}}]
+    await cairn.ask('mutation { deleteMemory(id: "HAND") { deleted } }')
+
+
+async def test_a_node_that_is_no_record_stops_nobody(cairn: Service) -> None:
+    """It cannot be indexed and stays pending; what is written after it is indexed all the same."""
+    await _plant(cairn, "CREATE (:Memory:Event {tenant: TENANT, id: 'HALF'})")
+    report = (await cairn.ask(REPAIR, dry=False))["repair"]
+    assert (report["ok"], report["pending"]) == (False, 1)
+    await cairn.remember(memories=[{"event": {"id": "WHOLE", "text": "A whole record."}}])
+    found = (await cairn.ask('{ searchMemories(query: "whole record", limit: 1) { memory { id } } }'))["searchMemories"]
+    assert found == [{"memory": {"id": "WHOLE"}}]
+    await _plant(cairn, "MATCH (m:Memory {tenant: TENANT, id: 'HALF'}) DETACH DELETE m")
+
+
+async def test_a_memory_that_names_another_row(cairn: Service) -> None:
+    await _plant(cairn, "MATCH (m:Memory {tenant: TENANT, id: 'A'}) SET m.embedding_id = 'emb_WRONG'")
+    assert await _found_wrong(cairn) == {"staleVectors": 1}
+    await _mended(cairn)
+    own = (await _rows(cairn))[MEMORIES]["embedding_id"]
+    assert own == f"emb_{cairn.cairn.graph.tenant}/A"
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        "MATCH (m:Memory {tenant: TENANT, id: 'A'}) SET m.reasoning_pointer_ids = [1, 1]",
+        "MATCH (l:Lesson {tenant: TENANT, rb_id: 1}) SET l.link_nodes = ['A', 'A']",
+        "MATCH (l:Lesson {tenant: TENANT, rb_id: 1}) MATCH (m:Memory {tenant: TENANT, id: 'A'}) CREATE (l)-[:LEARNED_FROM]->(m)",
+    ],
+)
+async def test_a_link_that_is_there_twice(cairn: Service, plant: str) -> None:
+    """The second has no other side: counted, and dropped."""
+    await _plant(cairn, plant)
+    assert await _found_wrong(cairn) == {"oneSidedLinks": 1}
+    await _mended(cairn)
+    links = await cairn.ask(LINKS)
+    assert links["memory"]["reasoningPointerIds"] == ["1"]
+    assert links["lesson"]["linkNodes"] == ["A"] and links["lesson"]["sources"] == [{"id": "A"}]
+
+
 async def test_orphan_rows(cairn: Service) -> None:
     """Rows without a record: counted, never shown, and removed."""
     rows = await _rows(cairn)
@@ -143,6 +213,13 @@ async def test_a_record_that_is_indexed_twice(cairn: Service) -> None:
     assert await _found_wrong(cairn) == {"staleVectors": 1}
     await _mended(cairn)
     assert await cairn.cairn.vectors.count(MEMORIES) == (await cairn.integrity())["nodes"]
+
+
+def test_of_two_rows_the_later_counts() -> None:
+    """As there may be while a record is deleted and made anew: also where one list has only the old one."""
+    old, new, other = Hit("A", 7, 0.9), Hit("A", 8, 0.1), Hit("B", 3, 0.5)
+    assert newest([[old, new, other], [old], [new]]) == [[new, other], [], [new]]
+    assert newest([]) == []
 
 
 async def test_counting_and_mending_while_writes_go_on(cairn: Service) -> None:
