@@ -43,8 +43,8 @@ class Words:
 
 @lru_cache(maxsize=100_000)
 def stem(word: str) -> str | None:
-    """A word in lower case as its stem; None for a stop word, and for what is too long for a word."""
-    return None if word in STOP_WORDS or len(word) > LONGEST_WORD else sys.intern(_stemmer.stemWord(word))
+    """A word in lower case as its stem; None for a stop word."""
+    return None if word in STOP_WORDS else sys.intern(_stemmer.stemWord(word))
 
 
 def words_of(text: str) -> Words:
@@ -62,14 +62,14 @@ def words_of(text: str) -> Words:
             thing = []
         start, last = match.span()
         lower = word.lower()
-        if (found := stem(lower)) is not None:
+        if len(lower) <= LONGEST_WORD and (found := stem(lower)) is not None:
             stems.add(found)
             if capital:
                 names.setdefault(found, lower)
                 thing.append(found)
     if thing:
         things[frozenset(thing)] = None
-    lead = _TOKEN.findall(_END_OF_LEAD.split(text.lstrip(), maxsplit=1)[0])
+    lead = _short(_END_OF_LEAD.split(text.lstrip(), maxsplit=1)[0])
     first = [found for word in lead if (found := stem(word.lower())) is not None][:LEAD_WORDS]
     return Words(all=frozenset(stems), lead=frozenset(first), names=tuple(names.items()), things=tuple(things))
 
@@ -77,7 +77,7 @@ def words_of(text: str) -> Words:
 def as_written(text: str) -> dict[str, str]:
     """The distinct words of a text in its order: stem -> the word as it stands there first."""
     found: dict[str, str] = {}
-    for word in _TOKEN.findall(text):
+    for word in _short(text):
         if (stemmed := stem(word.lower())) is not None:
             found.setdefault(stemmed, word)
     return found
@@ -85,14 +85,18 @@ def as_written(text: str) -> dict[str, str]:
 
 def plain_words(text: str) -> list[str]:
     """The words of a text as they stand in it, in lower case, without stop words and without what is too long for one."""
-    words = _TOKEN.findall(text.lower())
-    return [word for word in words if len(word) <= LONGEST_WORD and stem(word) is not None]
+    return [word for word in _short(text.lower()) if stem(word) is not None]
+
+
+def _short(text: str) -> list[str]:
+    """The words that are short enough for one: the others are not even asked for their stem, which would be kept."""
+    return [word for word in _TOKEN.findall(text) if len(word) <= LONGEST_WORD]
 
 
 def spellings(text: str) -> dict[str, str]:
     """The distinct words of a question in its order: stem -> a spelling in lower case."""
     found: dict[str, str] = {}
-    for word in _TOKEN.findall(text.lower()):
+    for word in _short(text.lower()):
         if (stemmed := stem(word)) is not None:
             found.setdefault(stemmed, word)
     return found
