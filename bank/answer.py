@@ -1,8 +1,9 @@
 """What recall has found, told: each memory with the best path to it and a sentence that says why it is there."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rank_bm25 import BM25Plus
 
@@ -11,12 +12,22 @@ from bank.cover import Energy, Source
 from bank.model import FoundMemory, RecallQuery, ToldPath
 from bank.paths import told
 from bank.search import found_by
-from bank.words import Words, spellings
+from bank.words import Words, as_written, spellings
 from graph.model import Edge, Memory, Path
 from graph.store import Memories
 from graph.walk import Way, best_routes
 
 ROUTES = 3  # ways to a memory among which their sentences choose
+LEAD_CHARACTERS = 1_000  # of a text, in which the words of its lead are looked up as they are written
+
+
+class Again(NamedTuple):
+    """A hit of a seed's second search: what it gained, and its similarity by meaning and by words."""
+
+    seed: str
+    gain: float
+    by_meaning: float | None
+    by_words: float | None
 
 
 @dataclass
@@ -30,8 +41,7 @@ class Found:
     by_meaning: dict[str, float] = field(default_factory=dict)
     by_words: dict[str, float] = field(default_factory=dict)
     taught: dict[str, int] = field(default_factory=dict)  # the lesson that was learnt from it
-    again: dict[str, dict[str, float]] = field(default_factory=dict)  # what each seed's second search gave it
-    named: dict[str, frozenset[str]] = field(default_factory=dict)  # what a seed names
+    again: dict[str, list[Again]] = field(default_factory=dict)  # what each seed's second search gave it
     ways: list[Way] = field(default_factory=list)
     seeds: list[Source] = field(default_factory=list)
     energy: Energy = field(default_factory=Energy)
@@ -45,11 +55,14 @@ async def tell(
     starts = {seed.id: seed.strength for seed in seen.seeds if seed.id in searched}
     by_lessons = {seed.id: seed.strength for seed in seen.seeds if seed.id not in searched}
     ids = [id for id, _ in answer]
-    routes = best_routes(by_lessons, seen.ways, set(ids), asked.hops, ROUTES) if by_lessons else {}
-    routes |= best_routes(starts, seen.ways, set(ids), asked.hops, ROUTES)
+    routes = best_routes(starts, seen.ways, set(ids), asked.hops, ROUTES)
+    # From a seed that only a lesson brought, where nothing that the search found leads there.
+    if by_lessons and (rest := set(ids) - routes.keys() - starts.keys()):
+        routes |= best_routes(by_lessons, seen.ways, rest, asked.hops, ROUTES)
     steps = [step for id in ids for path in routes.get(id, ()) for step in path.steps]
+    asked_again = {one.seed for id in ids for one in seen.again.get(id, ())}
     memories, edges = await asyncio.gather(
-        stored.by_id([*ids, *(step.memory for step in steps)]),
+        stored.by_id([*ids, *(step.memory for step in steps), *asked_again]),
         stored.edges_by_id(step.edge for step in steps if step.edge is not None),
     )
     # What was deleted or changed since it was looked at is not told: its new text was neither found nor filtered.
@@ -69,7 +82,7 @@ async def tell(
                 bm25_score=seen.by_words.get(id),
                 path_score=walked if walked > 0 else None,
                 via=via,
-                why=_why(id, via, seen),
+                why=_why(id, via, spelt.keys(), memories, seen),
             )
         )
     paths = sorted((one.via for one in found if one.via is not None), key=lambda path: (-path.score, path.text))
@@ -101,17 +114,43 @@ def _best_told(paths: Sequence[Path], memories: Mapping[str, Memory], edges: Map
     return None
 
 
-def _why(id: str, via: ToldPath | None, seen: Found) -> str:
+def _why(id: str, via: ToldPath | None, asked: Collection[str], memories: Mapping[str, Memory], seen: Found) -> str:
     """Why a memory is in the answer: every way that led to it."""
     reasons = [found_by(seen.by_meaning.get(id), seen.by_words.get(id))]
     if via is not None:
-        last, edge = via.steps[-2].memory.id, via.steps[-1].edge
+        last, edge = context.name(via.steps[-2].memory.id), via.steps[-1].edge
         assert edge is not None
-        reasons.append(f"Reached from {last} because {context.quoted(edge.text)}.")
+        if reasons[0] and any(seed.id == id for seed in seen.seeds):  # found, and the walk only shows what joins it
+            reasons = [f"{reasons[0][:-1]}, and joined to {last} because {context.sentence(edge.text)}"]
+        else:
+            reasons.append(f"Reached from {last} because {context.sentence(edge.text)}")
     if again := seen.again.get(id):
-        seed = max(sorted(again), key=again.__getitem__)
-        names = bool(seen.words[id].lead & seen.named[seed])
-        reasons.append(f"Named in {seed}." if names else f"Found by asking again with {seed}.")
+        best = max(sorted(again), key=lambda one: one.gain)
+        reasons.append(_found_again(id, best, asked, memories, seen))
     if id in seen.taught:
         reasons.append(f"Lesson {seen.taught[id]} was learnt from it.")
     return " ".join(reason for reason in reasons if reason)
+
+
+def _found_again(id: str, hit: Again, asked: Collection[str], memories: Mapping[str, Memory], seen: Found) -> str:
+    """What a seed's second search found: by what one of the two names and the other begins with, or without that."""
+    seed = context.name(hit.seed)
+    own, seeds = seen.words[id], seen.words[hit.seed]
+    if hit.seed in memories:
+        if thing := _named(seeds, own, memories[id].text, asked):
+            return f"Named in {seed} ({context.quoted(thing)})."
+        if thing := _named(own, seeds, memories[hit.seed].text, asked):
+            return f"It names what {seed} begins with ({context.quoted(thing)})."
+    how = found_by(hit.by_meaning, hit.by_words).removeprefix("Found ")
+    return f"Found by a second search from {seed}, {how}"
+
+
+def _named(one: Words, other: Words, text: str, asked: Collection[str]) -> str | None:
+    """The longest thing that one text names and the other, this text, begins with, as it is written there. A thing
+    made of the question's words alone is none."""
+    things = [thing for thing in one.things if thing <= other.lead and not thing <= frozenset(asked)]
+    if not things:
+        return None
+    longest = max(things, key=lambda thing: (len(thing), sorted(thing)))
+    written = as_written(text[:LEAD_CHARACTERS])
+    return " ".join(word for stem, word in written.items() if stem in longest) or None

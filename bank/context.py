@@ -25,6 +25,8 @@ GROUPS = {
     "Preferences": (MemoryType.UserPreference,),
 }
 LESSONS_SHARE = 0.5  # of the tokens; what lessons leave is for memories
+ENDS = (".", "!", "?", "…", "。", "！", "？")
+_PLAIN = re.compile(r"[\w.:/@#+-]+")
 _BREAK = re.compile(r"(?<=[.!?。！？])\s+")
 # A full stop after one of these, or after a single letter, does not end a sentence.
 _ABBREVIATION = re.compile(
@@ -67,8 +69,20 @@ def build(memories: Sequence[FoundMemory], lessons: Sequence[FoundLesson], budge
 
 
 def quoted(text: str) -> str:
-    """A stored text on one line, between quotes that it cannot close."""
-    return json.dumps(" ".join(text.split()), ensure_ascii=False)
+    """A stored text on one line, between quotes that it cannot close. What cannot be seen is written out, and no mark
+    of a chat template (`<|…|>`) survives."""
+    line = json.dumps(" ".join(text.split()), ensure_ascii=False).replace("<|", r"\u003c|")
+    return line if line.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
+
+
+def sentence(text: str) -> str:
+    """A stored text, quoted, as the end of a sentence: with a full stop, unless it brings its own."""
+    return quoted(text) + ("" if text.rstrip().endswith(ENDS) else ".")
+
+
+def name(id: str) -> str:
+    """An id as it stands in a sentence: as it is where it is a plain word, quoted where it might say more."""
+    return id if _PLAIN.fullmatch(id) and id.isprintable() else quoted(id)
 
 
 def _lesson_line(found: FoundLesson) -> str:

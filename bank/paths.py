@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bank.context import name, quoted
 from bank.model import ToldPath, ToldStep, first_words
 from graph.model import Edge, Memory, Path
 from graph.store import Memories
@@ -33,11 +34,12 @@ def told(path: Path, memories: Mapping[str, Memory], edges: Mapping[str, Edge]) 
 
 
 def prose(steps: Sequence[Any]) -> str:
-    """(memory) -[why]-> (memory); an edge that was walked against its direction points back."""
+    """(memory) -[why]-> (memory); an edge that was walked against its direction points back. What is stored stands
+    between quotes, so that no text can add a step."""
     parts = []
     for step in steps:
         if step.edge is not None:
-            sentence = " ".join(step.edge.text.split())
+            sentence = quoted(step.edge.text)
             parts.append(f"-[{sentence}]->" if step.forward else f"<-[{sentence}]-")
-        parts.append(f"({step.memory.id}: {first_words(step.memory.text, 120)})")
+        parts.append(f"({name(step.memory.id)}: {quoted(first_words(step.memory.text, 120))})")
     return " ".join(parts)

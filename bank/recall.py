@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from bank import context, cover, fuse
-from bank.answer import Found, tell
+from bank.answer import Again, Found, tell
 from bank.asking import Asking
 from bank.cover import Question, Source
 from bank.model import FoundLesson, FoundMemory, LessonQuery, RecallQuery, Standing, ToldPath
@@ -219,8 +219,9 @@ class Recall:
                 limit=EDGES_OF_A_SEED,
                 **asked.known_then().parameters(),
             )
-            if seen.trusting and any(row["revision"] != seen.revisions[row["memory"]] for row in rows):
-                raise MetUntrue
+            there = {row["memory"]: row["revision"] for row in rows}
+            if seen.trusting and any(there.get(source.id) != seen.revisions[source.id] for source in sources):
+                raise MetUntrue  # also where a source has no row: it was deleted
             ways = await self._ways(rows, asked, walked, seen)
             for way in ways:
                 if way.target not in covered:
@@ -282,12 +283,12 @@ class Recall:
             for id in by_words.keys() | by_meaning.keys():
                 if id not in covered:
                     covered[id] = question.covered(seen.words[id].all)
-            seen.named[seed.id] = frozenset(names[seed.id])
+            named = frozenset(names[seed.id])
             scores = cover.scores_again(
-                by_words, fuse.min_max(by_meaning), seen.words, seen.words[seed.id], seen.named[seed.id], question
+                by_words, fuse.min_max(by_meaning), seen.words, seen.words[seed.id], named, question
             )
             for id, gain in seen.energy.found_again(seed, scores, covered, question).items():
-                seen.again.setdefault(id, {})[seed.id] = gain
+                seen.again.setdefault(id, []).append(Again(seed.id, gain, by_meaning.get(id), by_words.get(id)))
 
     # ------------------------------------------------------------ lessons
 

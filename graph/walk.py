@@ -30,31 +30,35 @@ _Route = tuple[float, tuple[Way, ...]]
 def best_routes(
     starts: Mapping[str, float], ways: Iterable[Way], wanted: Collection[str], max_hops: int, keep: int
 ) -> dict[str, list[Path]]:
-    """The `keep` best ways from any start to each wanted memory that is none, by the start's strength times the
-    weights. No path visits a memory twice. Each hop goes on from the best ways of the hop before."""
-    leaving: dict[str, list[Way]] = {}
+    """The `keep` best ways from any start to each wanted memory, by the start's strength times the weights. To a start
+    lead only ways from a stronger one (of equals: the first by id). Every edge is taken both ways. No path visits a
+    memory twice. Each hop goes on from the best ways of the hop before."""
+    leaving: dict[str, dict[tuple[str, str], Way]] = {}
     for way in ways:
-        leaving.setdefault(way.source, []).append(way)
-    for source, own in leaving.items():
-        leaving[source] = [
-            way
-            for way in own
-            if way.weight > 0 and way.target not in starts and (way.target in wanted or way.target in leaving)
-        ]
+        if way.weight > 0:
+            back = Way(way.edge, way.target, way.source, way.weight, not way.forward)
+            for one in (way, back):
+                leaving.setdefault(one.source, {})[one.edge, one.target] = one
+    leads_on = {place for place, own in leaving.items() if place in wanted or len(own) > 1}
+    rank = {start: place for place, start in enumerate(sorted(starts, key=lambda start: (-starts[start], start)))}
     front: dict[str, list[_Route]] = {start: [(strength, ())] for start, strength in starts.items() if strength > 0}
     best: dict[str, list[_Route]] = {}
     for _ in range(max_hops):
         reached: dict[str, list[_Route]] = {}
         for place, routes in front.items():
-            for way in leaving.get(place, ()):
+            for way in leaving.get(place, {}).values():
+                if way.target not in leads_on:
+                    continue
                 for energy, walked in routes:
                     if all(way.target not in (before.source, before.target) for before in walked):
                         reached.setdefault(way.target, []).append((energy * way.weight, (*walked, way)))
-        front = {place: sorted(routes, key=_by_energy)[:keep] for place, routes in reached.items()}
-        for place, routes in front.items():
+        for place, routes in reached.items():
+            routes.sort(key=_by_energy)
             if place in wanted:
-                best[place] = sorted([*best.get(place, ()), *routes], key=_by_energy)[:keep]
-    return {place: [_path(starts, walked) for _, walked in routes] for place, routes in best.items()}
+                told = [one for one in routes if place not in rank or rank[one[1][0].source] < rank[place]]
+                best[place] = sorted([*best.get(place, ()), *told[:keep]], key=_by_energy)[:keep]
+        front = {place: routes[:keep] for place, routes in reached.items()}
+    return {place: [_path(starts, walked) for _, walked in routes] for place, routes in best.items() if routes}
 
 
 def _by_energy(route: _Route) -> tuple[float, int, list[str]]:

@@ -131,7 +131,7 @@ async def test_a_trace_reads_as_prose_and_says_how_it_was_walked(cairn: Service)
     answer = await _asked(cairn, 20001)
     asked, table = answer["traces"]
     assert (asked["origin"]["id"], table["origin"]["id"]) == ("ASKED", "TABLE")
-    assert asked["path"]["text"] == "(ANSWER: Deliveries slipped.) <-[It was answered by this.]- (ASKED: Why did sales dip?)"  # fmt: skip
+    assert asked["path"]["text"] == '(ANSWER: "Deliveries slipped.") <-["It was answered by this."]- (ASKED: "Why did sales dip?")'  # fmt: skip
     assert [step["forward"] for step in asked["path"]["steps"]] == [True, False]
     assert [step["energy"] for step in table["path"]["steps"]] == [1.0, 0.8] and table["path"]["score"] == 0.8
     assert answer["complete"] and answer["missing"] == []

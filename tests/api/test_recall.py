@@ -71,7 +71,7 @@ async def test_the_walk_finds_what_no_search_finds(cairn: Service) -> None:
     assert 'Reached from A because "The harbour closed because the crane operators walked out."' in b["why"]
     assert [step["memory"]["id"] for step in b["via"]["steps"]] == ["A", "B"]
     assert b["via"]["steps"][0]["edge"] is None and b["via"]["steps"][1]["forward"]
-    assert b["via"]["text"].startswith("(A: Harbour of Busan: closed in March.) -[The harbour closed because")
+    assert b["via"]["text"].startswith('(A: "Harbour of Busan: closed in March.") -["The harbour closed because')
 
 
 async def test_an_answer_is_whole(cairn: Service) -> None:

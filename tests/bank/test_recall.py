@@ -135,6 +135,20 @@ def test_a_strong_chain_beats_a_weak_shortcut() -> None:
         assert len({step.memory for step in path.steps}) == len(path.steps)
 
 
+def test_a_way_ends_at_a_weaker_start() -> None:
+    """Of two starts that are joined, the weaker one is reached from the stronger; of equals, the second by its id. Edges
+    are taken both ways, so that a strong way is found round a weak edge that was walked first."""
+    joined = [Way("E1", "W", "S", 0.1, True), Way("E2", "V", "W", 1.0, True)]
+    routes = best_routes({"W": 0.5, "S": 1.0, "V": 0.4}, joined, {"S", "W", "V"}, 1, 3)
+    assert {place: [step.memory for step in paths[0].steps] for place, paths in routes.items()} == {"W": ["S", "W"], "V": ["W", "V"]}  # fmt: skip
+    assert [step.forward for step in routes["W"][0].steps] == [True, False]
+    assert set(best_routes({"B": 0.5, "A": 0.5}, [Way("E1", "A", "B", 0.9, True)], {"A", "B"}, 2, 3)) == {"B"}
+    round_it = [Way("E1", "S", "A", 0.2, True), Way("E2", "S", "C", 0.9, True), Way("E3", "C", "B", 0.9, True), Way("E4", "A", "B", 0.9, False)]  # fmt: skip
+    best = best_routes({"S": 1.0}, round_it, {"A"}, 3, 3)["A"]
+    assert [[step.memory for step in path.steps] for path in best] == [["S", "C", "B", "A"], ["S", "A"]]
+    assert [step.forward for step in best[0].steps] == [True, True, True, True]
+
+
 weights = st.floats(0, 1)
 names = st.sampled_from("ABCDEFGH")
 
