@@ -5,6 +5,8 @@ nowhere. A way visits no memory twice, and does not end at the first origin: wha
 that tells of it. A source that is an origin itself is a way of one step. `cypher/browser/traces.cypher` finds the same.
 """
 
+import asyncio
+
 from bank.lessons import Lessons
 from bank.model import Provenance, SourceTrace
 from bank.paths import told_paths
@@ -30,8 +32,10 @@ async def provenance(graph: Graph, rb_id: int, max_hops: int) -> Provenance:
     kinds = {id: memory.type for id, memory in sources.items()}
     edges, cut_off = await _surroundings(graph, kinds, max_hops)
     origins = {id for id, kind in kinds.items() if kind in ORIGINS}
-    ways, more = every_way(edges, sources, origins, max_hops, TRACES)
-    rooted = within_reach(edges, {id for id, kind in kinds.items() if kind in ROOTS}, max_hops)
+    # In a thread: among many edges it takes its time, and others are answered meanwhile.
+    ways, more = await asyncio.to_thread(every_way, edges, sources, origins, max_hops, TRACES)
+    roots = {id for id, kind in kinds.items() if kind in ROOTS}
+    rooted = await asyncio.to_thread(within_reach, edges, roots, max_hops)
     return Provenance(
         lesson=lesson,
         traces=tuple(

@@ -34,6 +34,7 @@ TEACHING = 3  # lessons that seed the memories they were learnt from
 TAUGHT = 0.05  # the energy of a memory that the best lesson was learnt from
 LED_TO = 0.5  # how much of a memory's score makes the lesson fit that it points at
 REPEATED, REPEATED_KNOWN, REPEATED_NAME = 10, 3, 6  # a word n times in a BM25 query counts n times
+LONG_TEXTS = 200_000  # characters whose words are found in a thread, so that others are answered meanwhile
 NAMES = 64  # of a seed that names more, its first names
 
 
@@ -46,6 +47,7 @@ class Recalled:
     """The answer of recall: each list best first. The context is written when it is asked for."""
 
     id: str
+    query: str
     memories: tuple[FoundMemory, ...]
     paths: tuple[ToldPath, ...]
     lessons: tuple[FoundLesson, ...]
@@ -55,16 +57,20 @@ class Recalled:
     took_ms: float
 
     @property
-    def context(self) -> str:
-        return self._written[0]
+    async def context(self) -> str:
+        return (await self._written)[0]
 
     @property
-    def tokens(self) -> int:
-        return self._written[1]
+    async def tokens(self) -> int:
+        return (await self._written)[1]
 
     @cached_property
-    def _written(self) -> tuple[str, int]:
-        return context.build(self.memories, self.lessons, self.token_budget)
+    def _written(self) -> asyncio.Task[tuple[str, int]]:
+        """In a thread: counting the tokens of long texts takes its time. Once, whichever of the two is asked first."""
+        lessons = context.applying(self.lessons, self.query)
+        return asyncio.create_task(
+            asyncio.to_thread(context.build, self.memories, lessons, self.token_budget), name="context"
+        )
 
 
 class Recall:
@@ -89,6 +95,7 @@ class Recall:
         self._offers.recalled(id, asked.namespace, lessons, withheld)
         return Recalled(
             id=id,
+            query=asked.query,
             memories=tuple(memories),
             paths=tuple(paths),
             lessons=tuple(lessons),
@@ -136,8 +143,8 @@ class Recall:
         if seen.trusting:
             for id in wanted:
                 revision = revisions[id]
-                if revision is not None and (words := self._words.get(id, revision)) is not None:
-                    seen.words[id], seen.revisions[id], seen.shared[id] = words, revision, 0.0
+                if revision is not None and (known := self._words.get(id, revision)) is not None:
+                    seen.words[id], seen.revisions[id], seen.shared[id] = known, revision, 0.0
             wanted = [id for id in wanted if id not in seen.words]
         if not wanted:
             return
@@ -150,14 +157,19 @@ class Recall:
         )
         found = {id: revision for id in wanted if (revision := revisions[id]) is not None}
         self._sync.met_untrue(MEMORIES, untrue(found, {id: revision for id, revision, *_ in rows}))
+        texts = {row[0]: row[4] for row in rows if row[4] is not None}
+        if sum(map(len, texts.values())) > LONG_TEXTS:
+            words = await asyncio.to_thread(lambda: {id: words_of(text) for id, text in texts.items()})
+        else:
+            words = {id: words_of(text) for id, text in texts.items()}
         for id, revision, passes, shared, text in rows:
             if not passes or revision != (found.get(id) or revision):
                 continue
             if text is None:
                 seen.words[id] = held[id][1]
             else:
-                seen.words[id] = words_of(text)
-                self._words.put(id, revision, seen.words[id])
+                seen.words[id] = words[id]
+                self._words.put(id, revision, words[id])
             seen.revisions[id] = revision
             seen.shared[id] = shared / max(1, len(asked.tags))
 

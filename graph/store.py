@@ -1,5 +1,6 @@
 """The memories and edges of a tenant: what is written inside a transaction, and what is read."""
 
+import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -323,7 +324,7 @@ class Memories:
                 )
                 edges |= {row["memory"]: row["edges"] for row in rows}
             fronts[side] = {edge[1] for name in fronts[side] for edge in edges.get(name, [])}
-        return best_paths(edges, source, target, max_hops, limit)
+        return await asyncio.to_thread(best_paths, edges, source, target, max_hops, limit)
 
 
 def edge_from_row(row: Row) -> Edge:

@@ -223,6 +223,12 @@ async def test_lessons_come_with_the_memories_that_led_to_them(cairn: Service) -
     assert 'avoid: "Do not blame the weather."' in (await _recall(cairn))["context"]
 
 
+async def test_the_context_leaves_out_lessons_that_do_not_apply(cairn: Service) -> None:
+    """A search always finds the nearest lessons; a prompt gets those that have to do with the question."""
+    answer = await _recall(cairn, "xylophone zebra", filter={"convId": "nobody"})
+    assert answer["lessons"] and (answer["context"], answer["tokens"]) == ("", 0)
+
+
 async def test_a_lesson_seeds_the_memories_it_was_learnt_from(cairn: Service) -> None:
     """TAUGHT has nothing to do with the question but for the lesson that fits it."""
     answer = await _recall(cairn, limit=60)

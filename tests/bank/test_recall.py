@@ -1,8 +1,11 @@
 """The pure parts of recall: words, the cover walk, routes, and the context."""
 
 import math
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -238,6 +241,63 @@ def test_a_memory_is_shortened_by_sentences_and_no_more_than_it_must() -> None:
     assert [many for _, many in told] == sorted(many for _, many in told)
     assert {many for _, many in told} == set(range(1, 11))
     assert all(left < 40 for left, many in told if many < 10)  # less than the next sentence is left unused
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The climb of Mt. Fuji took Sen. Warren and Lt. Col. Kim two days.|They rested.",
+        "Shares of Yahoo! Inc. fell by 4 %.|Others rose.",
+        "See sec. 4 and Tab. 2 of the report.|Done.",
+        "He met Gov. Abbott at 5 p.m. Monday.|Then left.",
+        "1. Check orders.|2. Check deliveries.",
+        "It fell in 2023.|Others rose!|Why?",
+        "船が港に止められた。|そのため納品が二週間遅れた。|注文は減っていない。",
+    ],
+)
+def test_where_a_sentence_ends(text: str) -> None:
+    """Not within names, after abbreviations and numbers of a list; also where there are no spaces."""
+    line = text.replace("|", "" if "。" in text else " ")
+    starts = [0, *context._sentence_ends(line)]
+    assert "|".join(line[a:b].strip() for a, b in pairwise(starts)) == text
+
+
+def test_tokens_in_pieces_are_those_of_the_whole() -> None:
+    """A long text is counted piece by piece with the same result, and not further than it must be."""
+    text = " ".join(f"Fact {n}, stated {n * n} times: naïve 船." for n in range(400))
+    whole = len(context._tokenizer().encode(text, add_special_tokens=False).ids)
+    assert context.count(text) == whole and 50 < context.count(text, 50) < 1_000
+
+
+def test_long_texts_without_spaces_take_bounded_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be told is not read to its end, and nothing is read where there is no room."""
+    read: list[int] = []
+    pieces = context._pieces
+
+    def counted(text: str) -> Iterator[str]:
+        for piece in pieces(text):
+            read.append(len(piece))
+            yield piece
+
+    monkeypatch.setattr(context, "_pieces", counted)
+    blobs = [_memory(f"N{n}", "q7x" * 20_000) for n in range(60)]
+    assert context.build(blobs, [], 0) == ("", 0) and sum(read) < 200
+    text, tokens = context.build(blobs, [], 2_000)
+    assert (text, tokens) == ("", 0) and sum(read) < 400_000
+    text, tokens = context.build(blobs[:3], [], 100_000)
+    assert 0 < tokens == context.count(text) <= 100_000
+
+
+def test_lessons_that_have_nothing_to_do_with_it_are_not_told() -> None:
+    """Told is what shares a word with the question, what a memory points at, and what one of these requires."""
+    shares, led, needed, other = (
+        _lesson(n, text) for n, text in enumerate(("Count zebras.", "Ask.", "Wait.", "Sing."))
+    )
+    led = led.model_copy(update={"via": ("N1",)})
+    needed = needed.model_copy(update={"required_by": (0,)})
+    assert context.applying([shares, led, needed, other], "How many zebras?") == [shares, led, needed]
+    assert context.applying([needed, other], "How many zebras?") == []
+    assert context.applying([other], "?!") == [other] == context.applying([other], "なぜ閉まったのか")
 
 
 def test_a_memory_cannot_break_out_of_its_place() -> None:
