@@ -192,7 +192,7 @@ async def test_paths_are_the_best_products_without_cycles(cairn: Service) -> Non
     assert [step["edge"] and step["edge"]["id"] for step in found[2]["steps"]] == [None, "E", "D"]
     assert found[0]["text"] == (
         '(M00: "Memory 0 speaks of size.") -["Edge A."]-> (M01: "Memory 1 speaks of size.") -["Edge B."]-> '
-        "(M02: Memory 2 speaks of size.) <-[Edge D.]- (M03: Memory 3 speaks of size.)"
+        '(M02: "Memory 2 speaks of size.") <-["Edge D."]- (M03: "Memory 3 speaks of size.")'
     )
 
 
