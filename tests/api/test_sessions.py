@@ -178,10 +178,10 @@ async def test_a_lesson_is_offered_only_when_it_is_whole(cairn: Service, monkeyp
     nor a lesson that requires it lead to it. What somebody recorded by hand is offered all the same."""
     insert, arrived = cairn.cairn.vectors.insert, asyncio.Event()
 
-    async def slow(collection: str, rows: Any) -> None:
+    async def slow(collection: str, rows: Any, *more: Any) -> None:
         if collection == LESSONS:
             await arrived.wait()
-        await insert(collection, rows)
+        await insert(collection, rows, *more)
 
     by_hand = {"rbId": "501", "keyLesson": "Ask for the till.", "contextToPrefer": "Quibbex money goes back."}
     await cairn.remember(lessons=[{**by_hand, "namespace": "whole"}])
