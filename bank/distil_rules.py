@@ -47,13 +47,8 @@ class Finding:
     outcome: Outcome = Outcome.SUCCESS
 
 
-def distil(work: Work, like: Sequence[Work]) -> list[Learnt]:
-    """At most three lessons from a session and the earlier ones that are like it, the best founded first."""
-    return list(compare(work, like).lessons)
-
-
 def compare(work: Work, like: Sequence[Work]) -> Distilled:
-    """The lessons, or why there are none."""
+    """At most three lessons from a session and the earlier ones that are like it, the best founded first; or why there are none."""
     given = {one.session: one for one in like[:MOST_COMPARED] if one.session != work.session}
     new, *rest = settled([read(work), *_readable(given[session] for session in sorted(given))])
     requests = Requests(new, rest)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bank import distil_rules
-from bank.distil_rules import MOST_LESSONS, compare, distil
+from bank.distil_rules import MOST_LESSONS, compare
 from bank.mishaps import EMPTY, mishap
 from bank.model import Outcome
 from bank.steps import LONGEST_NAME, Reading, action_of, read
@@ -19,6 +19,10 @@ from bank.work import Learnt, Work, WorkStep
 
 REVENUE = "Report the revenue by region for the last quarter"
 numbers = itertools.count(1)
+
+
+def distil(work: Work, like: Sequence[Work]) -> list[Learnt]:
+    return list(compare(work, like).lessons)
 
 
 def step(action: str, result: str | None = "ok", /, **parameters: Any) -> tuple[str, str | None, str | None]:

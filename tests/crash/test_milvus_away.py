@@ -262,13 +262,7 @@ async def test_dropped_collections_are_rebuilt_with_the_same_answers(cairn: Serv
     }
 
 
-async def test_how_far_a_repair_is(
-    cairn: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """While the index is made anew, the status says how much is left, less and less; the log says how much there was."""
-    written = 400
-    await cairn.remember(memories=[{"event": {"id": f"P{n}", "text": f"Parcel {n}."}} for n in range(written)])
-    await cairn.settled()
+def _slow_upserts(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     upsert = cairn.cairn.vectors.upsert
 
     async def slowly(*what: Any) -> None:
@@ -276,6 +270,16 @@ async def test_how_far_a_repair_is(
         await upsert(*what)
 
     monkeypatch.setattr(cairn.cairn.vectors, "upsert", slowly)
+
+
+async def test_how_far_a_repair_is(
+    cairn: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While the index is made anew, the status says how much is left, less and less; the log says how much there was."""
+    written = 400
+    await cairn.remember(memories=[{"event": {"id": f"P{n}", "text": f"Parcel {n}."}} for n in range(written)])
+    await cairn.settled()
+    _slow_upserts(cairn, monkeypatch)
     caplog.set_level("INFO", "cairn.sync")
     await cairn.cairn.vectors._client.drop_collection("graphembeddings")
     repair = asyncio.create_task(cairn.ask("mutation { repair(dryRun: false) { ok } }"))
@@ -297,13 +301,7 @@ async def test_a_write_does_not_wait_for_a_long_repair(
     and are found at once."""
     await cairn.remember(memories=[{"event": {"id": f"Q{n}", "text": f"Quarry {n}."}} for n in range(1_000)])
     await cairn.settled()
-    upsert = cairn.cairn.vectors.upsert
-
-    async def slowly(*what: Any) -> None:
-        await asyncio.sleep(0.5)
-        await upsert(*what)
-
-    monkeypatch.setattr(cairn.cairn.vectors, "upsert", slowly)
+    _slow_upserts(cairn, monkeypatch)
     names = [[f"Q{n}", embedding_id(cairn.cairn.graph.tenant, f"Q{n}")] for n in range(1_000)]
     await cairn.cairn.graph.run("mark_memories", rows=names, revision=1)
     repair = asyncio.create_task(cairn.ask("mutation { repair(dryRun: false) { ok } }")) if way == "repair" else None
