@@ -48,7 +48,8 @@ class Finding:
 
 
 def compare(work: Work, like: Sequence[Work]) -> Distilled:
-    """At most three lessons from a session and the earlier ones that are like it, the best founded first; or why there are none."""
+    """At most three lessons from a session and the earlier ones that are like it, the best founded first; or why there
+    are none."""
     given = {one.session: one for one in like[:MOST_COMPARED] if one.session != work.session}
     new, *rest = settled([read(work), *_readable(given[session] for session in sorted(given))])
     requests = Requests(new, rest)

@@ -156,9 +156,7 @@ class Workers:
                 await self._away(claim, error)
         except Unavailable as error:  # a store is away, which is not the session's fault
             await self._away(claim, error)
-        except (
-            Exception
-        ) as error:  # a fault of ours ends the attempt, not the worker: the log has it, the session says so
+        except Exception as error:  # a fault of ours ends the attempt, not the worker: the log and the session say so
             reference = secrets.token_hex(6)
             log.error("session %s failed: %s", claim.session, reference, exc_info=error)
             await self._failed(claim, f"Something went wrong inside Cairn. Its log has more under {reference}.")
