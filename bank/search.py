@@ -38,7 +38,8 @@ MOST_CANDIDATES = 16_384  # what Milvus answers at most
 # A context is short and names its subject outright, so its words tell more than they do in a memory: measured on lessons
 # of 812 tasks, half and half found 2.5 points less among the first five than words alone, three and seven 0.6 less.
 LESSON_MEANING, LESSON_WORDS = 0.15, 0.7  # of the lesson and of its context each; of the context's words
-RANKED = 20  # lessons among which diversity chooses
+STANDINGS = 40  # lessons that fit best, among which reliability and recency choose
+RANKED = 20  # of these, among which diversity chooses
 CHANCES = 20  # times that a lesson nobody has used is offered in the place kept for it
 UNTRIED = 5  # lessons that nobody has used, among which one is looked for
 LEAST_PLACES = 3  # an answer of fewer lessons keeps no place for one
@@ -132,17 +133,26 @@ class Search:
         return found
 
     async def lesson_hits(self, asking: Asking, query: LessonQuery) -> tuple[dict[int, Standing], dict[int, float]]:
-        """The lessons that the index finds and the graph confirms, and how well each fits, 0 to 1."""
+        """Lessons that the index finds, the graph confirms and may be offered, and how well each fits, 0 to 1."""
         wanted = max(LESSON_CANDIDATES, query.limit)
         while True:
             lists = await asking.search_lessons(query, wanted)
-            true = await self._true_lessons(lists, query, asking)
-            if asking.degraded is not None:  # found without the index
-                true = {key: one for key, one in true.items() if not one.hidden}
-            if len(true) >= query.limit or max(map(len, lists)) < wanted or wanted >= MOST_CANDIDATES:
-                break
+            revisions = {hit.key: hit.revision for hits in lists for hit in hits}
+            fits = _fits(lists, revisions, asking)
+            best = _best(fits, max(STANDINGS, 4 * query.limit))
+            # Looked at are those that fit best, and the ends of the lists, by which scores are brought to 0..1. Where one
+            # of them is not true, or too few of them may be offered, all are.
+            looked_at = {*best, *(hit.key for hits in lists for hit in (*hits[:1], *hits[-1:]))}
+            true = await self._true_lessons(looked_at, revisions, best, query)
+            offered = offerable(true, query, asking)
+            if len(true) < len(looked_at) or len(offered) < query.limit:
+                if len(looked_at) < len(revisions):
+                    true = await self._true_lessons(revisions.keys(), revisions, best, query)
+                fits = _fits(lists, true, asking)
+                offered = offerable(true, query, asking)
+            if len(offered) >= query.limit or max(map(len, lists)) < wanted or wanted >= MOST_CANDIDATES:
+                return offered, {rb_id: fits[rb_id] for rb_id in offered}
             wanted = min(wanted * 4, MOST_CANDIDATES)
-        return true, _fits(lists, true, asking)
 
     async def chosen_lessons(
         self,
@@ -243,17 +253,18 @@ class Search:
         return {one.rb_id: one for one in known if not one.hidden and may_be_offered(one, query)}
 
     async def _true_lessons(
-        self, lists: Sequence[Sequence[Hit]], query: LessonQuery, asking: Asking
+        self, keys: Collection[int], revisions: Mapping[int, int], best: Sequence[int], query: LessonQuery
     ) -> dict[int, Standing]:
-        """The hits that are true: the lesson exists, in the revision that was found, and may be offered."""
-        revisions = {hit.key: hit.revision for hits in lists for hit in hits}
-        if not revisions:
+        """Those of these hits that are true: the lesson exists, in the revision that was found."""
+        if not keys:
             return {}
-        shown = _best(_fits(lists, revisions, asking), likely_shown(query))
-        rows: list[Any] = await self._graph.read("standing_of_lessons", ids=sorted(revisions), shown=shown)
+        rows: list[Any] = await self._graph.read(
+            "standing_of_lessons", ids=sorted(keys), shown=best[: likely_shown(query)]
+        )
         known = {row[0]: Standing(*row) for row in rows}
-        self._sync.met_untrue(LESSONS, untrue(revisions, {key: one.revision for key, one in known.items()}))
-        return {key: one for key, one in known.items() if one.revision == revisions[key] and may_be_offered(one, query)}
+        found = {key: revisions[key] for key in keys}
+        self._sync.met_untrue(LESSONS, untrue(found, {key: one.revision for key, one in known.items()}))
+        return {key: one for key, one in known.items() if one.revision == revisions[key]}
 
 
 def likely_shown(query: LessonQuery) -> int:
@@ -279,6 +290,12 @@ def _fused(
 
 def _best(scores: Mapping[K, float], limit: int) -> list[K]:
     return sorted(scores, key=lambda key: (-scores[key], key))[:limit]
+
+
+def offerable(standings: Mapping[int, Standing], query: LessonQuery, asking: Asking) -> dict[int, Standing]:
+    """Those that may be an answer. What is hidden until it is indexed only an answer without the index can have found."""
+    whole = asking.degraded is None
+    return {key: one for key, one in standings.items() if may_be_offered(one, query) and (whole or not one.hidden)}
 
 
 def may_be_offered(lesson: Standing, query: LessonQuery) -> bool:

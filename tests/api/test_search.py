@@ -170,3 +170,17 @@ async def test_a_row_that_is_not_true_is_never_an_answer(cairn: Service, questio
             break
     assert report["ok"], report
     assert "S1" in [hit["memory"]["id"] for hit in await _found(cairn, "quarterly revenue", limit=3)]
+
+
+async def test_what_may_be_offered_is_found_behind_many_that_fit_better(cairn: Service) -> None:
+    """Those that fit best are looked at first; where too few of them may be offered, the others are looked at too."""
+    crowd = [{"rbId": str(5_000 + n), "keyLesson": f"Count the forklifts twice, note {n}.", "contextToPrefer": "Forklifts go missing at night.", "namespace": "yard"} for n in range(45)]  # fmt: skip
+    trusted = [{"rbId": str(5_100 + n), "keyLesson": f"Lock the gate, note {n}.", "contextToPrefer": "Pallets go missing on Sundays.", "namespace": "yard"} for n in range(3)]  # fmt: skip
+    await cairn.remember(lessons=crowd + trusted)
+    for rb_id in (5_100, 5_101, 5_102):
+        for source in ("ana", "ben"):
+            said = f'mutation {{ giveFeedback(rbId: {rb_id}, helpful: true, source: "{source}") {{ confidence }} }}'
+            await cairn.ask(said)
+    found = await _learnt(cairn, "forklifts go missing at night", namespace="yard", min=0.9, limit=3)
+    assert {hit["lesson"]["rbId"] for hit in found} == {"5100", "5101", "5102"}
+    assert all(hit["semantic"] < 0.5 for hit in found)
