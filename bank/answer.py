@@ -18,6 +18,7 @@ from graph.store import Memories
 from graph.walk import Way, best_routes
 
 ROUTES = 3  # ways to a memory among which their sentences choose
+MANY_WAYS = 2_000  # edges among which they are found in a thread, so that others are answered meanwhile
 LEAD_CHARACTERS = 1_000  # of a text, in which the words of its lead are looked up as they are written
 
 
@@ -55,10 +56,15 @@ async def tell(
     starts = {seed.id: seed.strength for seed in seen.seeds if seed.id in searched}
     by_lessons = {seed.id: seed.strength for seed in seen.seeds if seed.id not in searched}
     ids = [id for id, _ in answer]
-    routes = best_routes(starts, seen.ways, set(ids), asked.hops, ROUTES)
-    # From a seed that only a lesson brought, where nothing that the search found leads there.
-    if by_lessons and (rest := set(ids) - routes.keys() - starts.keys()):
-        routes |= best_routes(by_lessons, seen.ways, rest, asked.hops, ROUTES)
+
+    def find() -> dict[str, list[Path]]:
+        routes = best_routes(starts, seen.ways, set(ids), asked.hops, ROUTES)
+        # From a seed that only a lesson brought, where nothing that the search found leads there.
+        if by_lessons and (rest := set(ids) - routes.keys() - starts.keys()):
+            routes |= best_routes(by_lessons, seen.ways, rest, asked.hops, ROUTES)
+        return routes
+
+    routes = find() if len(seen.ways) <= MANY_WAYS else await asyncio.to_thread(find)
     steps = [step for id in ids for path in routes.get(id, ()) for step in path.steps]
     asked_again = {one.seed for id in ids for one in seen.again.get(id, ())}
     memories, edges = await asyncio.gather(

@@ -43,15 +43,23 @@ def best_routes(
     rank = {start: place for place, start in enumerate(sorted(starts, key=lambda start: (-starts[start], start)))}
     front: dict[str, list[_Route]] = {start: [(strength, ())] for start, strength in starts.items() if strength > 0}
     best: dict[str, list[_Route]] = {}
-    for _ in range(max_hops):
+    for hop in range(1, max_hops + 1):
+        targets = wanted if hop == max_hops else leads_on
         reached: dict[str, list[_Route]] = {}
+        strongest: dict[str, list[float]] = {}  # of the routes to a place the `keep` best energies, the weakest first
         for place, routes in front.items():
             for way in leaving.get(place, {}).values():
-                if way.target not in leads_on:
+                if way.target not in targets:
                     continue
-                for energy, walked in routes:
-                    if all(way.target not in (before.source, before.target) for before in walked):
-                        reached.setdefault(way.target, []).append((energy * way.weight, (*walked, way)))
+                kept = strongest.setdefault(way.target, [])
+                for before, walked in routes:
+                    energy = before * way.weight
+                    # To a start not all routes are told, so that none is left out before that is known.
+                    if len(kept) == keep and energy < kept[0] and way.target not in rank:
+                        continue
+                    if all(way.target not in (one.source, one.target) for one in walked):
+                        reached.setdefault(way.target, []).append((energy, (*walked, way)))
+                        (heapq.heappush if len(kept) < keep else heapq.heappushpop)(kept, energy)
         for place, routes in reached.items():
             routes.sort(key=_by_energy)
             if place in wanted:
@@ -79,65 +87,47 @@ def _path(starts: Mapping[str, float], walked: Sequence[Way]) -> Path:
 def best_paths(
     edges: Mapping[str, Sequence[LeanEdge]], source: str, target: str, max_hops: int, limit: int
 ) -> list[Path]:
-    """The `limit` best simple paths by the product of their weights, best first.
-
-    A best-first search whose estimate of the rest is exact without the no-cycle rule, so it is never too low:
-    paths come out in their true order, and what cannot reach the target in the hops left is never entered.
-    """
-    ways = _both_ways(edges)
-    reach = _best_products_to(ways, [target], max_hops)
-    found: list[Path] = []
-    counter = 0  # keeps the heap from comparing paths, and equal scores in the order they were met
-    start = (Step(memory=source, edge=None, forward=True, energy=1.0),)
-    heap: list[tuple[float, int, int, tuple[Step, ...]]] = []
-    if (estimate := reach[max_hops].get(source, 0.0)) > 0:
-        heap.append((-estimate, 0, 0, start))
-    while heap and len(found) < limit and counter < MOST_STEPS:
-        _, _, _, steps = heapq.heappop(heap)
-        here = steps[-1]
-        if here.memory == target:
-            found.append(Path(score=here.energy, steps=steps))
-            continue
-        hops_left = max_hops - (len(steps) - 1)
-        if hops_left == 0:
-            continue
-        visited = {step.memory for step in steps}
-        for edge_id, neighbour, weight, forward in ways.get(here.memory, ()):
-            if neighbour in visited or weight <= 0:
-                continue
-            energy = here.energy * weight
-            estimate = energy * reach[hops_left - 1].get(neighbour, 0.0)
-            if estimate <= 0:
-                continue
-            counter += 1
-            step = Step(memory=neighbour, edge=edge_id, forward=forward, energy=energy)
-            heapq.heappush(heap, (-estimate, len(steps), counter, (*steps, step)))
-    return found
+    """The `limit` best simple paths by the product of their weights, best first."""
+    return _strongest(edges, [source], {target}, max_hops, limit, through=False)[0]
 
 
 def every_way(
     edges: Mapping[str, Sequence[LeanEdge]], starts: Iterable[str], ends: Collection[str], max_hops: int, most: int
 ) -> tuple[list[Path], bool]:
     """Every simple path from a start to an end, strongest first by the product of its weights; one that is both is a
-    path of one step. A path goes on through an end to others. Also whether there are more than `most` of them.
+    path of one step. A path goes on through an end to others. Also whether there are more than `most` of them."""
+    return _strongest(edges, starts, ends, max_hops, most, through=True)
 
-    The search is that of `best_paths`: at an end the estimate is the path's own product, so it comes out in its turn.
-    """
+
+def _strongest(
+    edges: Mapping[str, Sequence[LeanEdge]],
+    starts: Iterable[str],
+    ends: Collection[str],
+    max_hops: int,
+    most: int,
+    through: bool,
+) -> tuple[list[Path], bool]:
+    """A best-first search whose estimate of the rest is exact without the no-cycle rule, so it is never too low: paths
+    come out in their true order, and what cannot reach an end in the hops left is never entered. At an end the estimate
+    is the path's own product, so that one that goes on (`through`) comes out in its turn. Also whether there is more."""
     ways = _both_ways(edges)
     reach = _best_products_to(ways, ends, max_hops)
     found: list[Path] = []
-    counter = 0
+    counter = 0  # keeps the heap from comparing paths, and equal scores in the order they were met
     heap: list[tuple[float, int, int, tuple[Step, ...]]] = []
     for start in sorted(set(starts)):
         if (estimate := reach[max_hops].get(start, 0.0)) > 0:
             counter += 1
             first = Step(memory=start, edge=None, forward=True, energy=1.0)
             heapq.heappush(heap, (-estimate, 1, counter, (first,)))
-    while heap and len(found) <= most and counter < MOST_STEPS:
+    enough = most + 1 if through else most
+    while heap and len(found) < enough and counter < MOST_STEPS:
         _, _, _, steps = heapq.heappop(heap)
         here = steps[-1]
         if here.memory in ends:
             found.append(Path(score=here.energy, steps=steps))
+            if not through:
+                continue
         hops_left = max_hops - (len(steps) - 1)
         if hops_left == 0:
             continue

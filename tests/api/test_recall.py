@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+import bank.answer
 from tests.service import Refused, Service
 
 RECALL = """query($input: RecallInput!) { recall(input: $input) { id tokens tookMs context
@@ -204,6 +205,14 @@ async def test_same_question_same_answer(cairn: Service) -> None:
             first["memories"], first["paths"], first["context"],
         )  # fmt: skip
         assert again["id"] != first["id"]
+
+
+async def test_many_edges_are_looked_through_in_a_thread(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the same answer as few of them."""
+    few = await _recall(cairn, limit=100)
+    monkeypatch.setattr(bank.answer, "MANY_WAYS", 0)
+    many = await _recall(cairn, limit=100)
+    assert many["paths"] and (many["memories"], many["paths"]) == (few["memories"], few["paths"])
 
 
 async def test_lessons_come_with_the_memories_that_led_to_them(cairn: Service) -> None:

@@ -1,11 +1,11 @@
-"""The best paths, against every path there is."""
+"""The best paths and routes, against every path there is."""
 
 from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.walk import best_paths
+from graph.walk import Way, best_paths, best_routes
 
 EDGES = st.lists(
     st.tuples(st.integers(0, 6), st.integers(0, 6), st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0])), max_size=16
@@ -52,3 +52,22 @@ def test_best_paths_are_the_best_of_all_paths(edges: list[tuple[int, int, float]
         assert len({step.memory for step in path.steps}) == len(path.steps)
         assert path.steps[0].energy == 1.0 and path.steps[-1].energy == path.score
         assert all(after.energy <= before.energy for before, after in pairwise(path.steps))
+
+
+@given(edges=EDGES, max_hops=st.integers(1, 5), keep=st.integers(1, 4))
+@settings(derandomize=True, max_examples=200, deadline=None)
+def test_routes_are_simple_and_the_best_of_all_where_there_is_room(
+    edges: list[tuple[int, int, float]], max_hops: int, keep: int
+) -> None:
+    """With room for all of them: every path from a start, best first. With little room: some of these in the same order,
+    and over one edge or two exactly the best."""
+    ways = [Way(f"E{n}", str(a), str(b), weight, True) for n, (a, b, weight) in enumerate(edges) if a != b]
+    every = _every_path(edges, max_hops)
+    whole = best_routes({"0": 1.0}, ways, {"6"}, max_hops, 10_000).get("6", [])
+    few = best_routes({"0": 1.0}, ways, {"6"}, max_hops, keep).get("6", [])
+    assert [round(path.score, 9) for path in whole] == [round(score, 9) for score, _ in every]
+    assert [path.steps for path in few] == [path.steps for path in whole if path in few]
+    for path in few:
+        assert len({step.memory for step in path.steps}) == len(path.steps)
+    if max_hops < 3:
+        assert [path.score for path in few] == [path.score for path in whole[:keep]]
