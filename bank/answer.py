@@ -147,6 +147,8 @@ def _found_again(id: str, hit: Again, asked: Collection[str], memories: Mapping[
             return f"Named in {seed} ({context.quoted(thing)})."
         if thing := _named(own, seeds, memories[hit.seed].text, asked):
             return f"It names what {seed} begins with ({context.quoted(thing)})."
+    if id in seen.by_meaning or id in seen.by_words:
+        return f"Found again by a search from {seed}."
     how = found_by(hit.by_meaning, hit.by_words).removeprefix("Found ")
     return f"Found by a second search from {seed}, {how}"
 

@@ -91,6 +91,13 @@ async def test_an_answer_is_whole(cairn: Service) -> None:
     assert (await _recall(cairn, pathLimit=0))["paths"] == []
 
 
+async def test_the_context_says_what_joins_its_memories(cairn: Service) -> None:
+    """The sentences along which they were reached, as they were written: from where to where."""
+    context = (await _recall(cairn))["context"]
+    assert '## Connections\n- "A" -> "B": "The harbour closed because the crane operators walked out."' in context
+    assert "## Connections" not in (await _recall(cairn, hops=0))["context"]
+
+
 async def test_without_hops_it_is_plain_search(cairn: Service) -> None:
     """hops: 0 gives the order and the scores of searchMemories, with a filter too."""
     for filter in (None, {"tags": ["news"]}, {"textContains": "CLOSED"}):

@@ -288,7 +288,14 @@ async def test_a_reason_names_what_is_named(cairn: Service) -> None:
     whys = _whys(await _recall(cairn, "Who carved the axolotl statue of marble?", filter={"convId": "named"}))
     assert 'Named in nS ("Ermintrude Vole").' in whys["nV"]
     assert "Named in" not in whys["nL"] and "names what" not in whys["nL"]
-    assert "Found by a second search from nS, by " in whys["nL"]
+    assert whys["nL"].startswith("Found by words") and whys["nL"].endswith(" Found again by a search from nS.")
+
+
+async def test_what_only_a_second_search_finds_says_so(cairn: Service) -> None:
+    """It speaks of what the seed names, further down than where a name would be its subject."""
+    await cairn.remember(memories=[_event("SOLD", text="Glass lamps. Sold by Quenvil, noted.")])
+    assert _whys(await _recall(cairn))["SOLD"] == "Found by a second search from SEED, by words."
+    await cairn.ask('mutation { deleteMemory(id: "SOLD") { deleted } }')
 
 
 async def test_a_path_cannot_be_forged(cairn: Service) -> None:

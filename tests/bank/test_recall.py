@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,9 +12,9 @@ from hypothesis import strategies as st
 
 from bank import context, cover
 from bank.cover import Energy, Question, Source
-from bank.model import FoundLesson, FoundMemory, Lesson, Outcome
+from bank.model import FoundLesson, FoundMemory, Lesson, Outcome, ToldPath, ToldStep
 from bank.words import Idf, WordCache, spellings, words_of
-from graph.model import AgentAnswer, DataSource, Memory
+from graph.model import AgentAction, AgentAnswer, DataSource, Edge, Event, Memory
 from graph.walk import Way, best_routes
 
 NOW = datetime(2025, 1, 31, tzinfo=UTC)
@@ -23,11 +24,20 @@ def _question(query: str, *texts: str) -> Question:
     return Question(spellings(query), Idf(map(words_of, texts)))
 
 
-def _memory(id: str, text: str, kind: type[Memory] = DataSource) -> FoundMemory:
+def _memory(id: str, text: str, kind: type[Memory] = DataSource, **own: Any) -> FoundMemory:
     memory = kind(
-        id=id, conv_id="c1", text=text, ingestion_time=NOW, update_time=NOW, embedding_id=f"emb_{id}"
+        id=id, conv_id="c1", text=text, ingestion_time=NOW, update_time=NOW, embedding_id=f"emb_{id}", **own
     )  # fmt: skip
     return FoundMemory(memory=memory, score=1.0)
+
+
+def _joined(found: FoundMemory, *others: FoundMemory) -> FoundMemory:
+    """The memory with a way to it over these others, the first of them first."""
+    steps = [ToldStep(memory=others[0].memory, edge=None, forward=True, energy=1.0)]
+    for one, other in pairwise((*others, found)):
+        edge = Edge(id=f"{one.memory.id}-{other.memory.id}", source=other.memory.id, target=one.memory.id, text=f"{other.memory.id} rests on it.", weight=1, created_time=NOW)  # fmt: skip
+        steps.append(ToldStep(memory=other.memory, edge=edge, forward=False, energy=1.0))
+    return found.model_copy(update={"via": ToldPath(score=1.0, steps=tuple(steps), text="")})
 
 
 def _lesson(rb_id: int, text: str, outcome: Outcome = Outcome.SUCCESS) -> FoundLesson:
@@ -241,6 +251,61 @@ def test_a_memory_is_shortened_by_sentences_and_no_more_than_it_must() -> None:
     assert [many for _, many in told] == sorted(many for _, many in told)
     assert {many for _, many in told} == set(range(1, 11))
     assert all(left < 40 for left, many in told if many < 10)  # less than the next sentence is left unused
+
+
+def test_a_memory_is_told_with_its_days_its_status_and_its_place() -> None:
+    """An event with the days it lasted, an action with its status, a source with where it can be read; all of it data."""
+    days = {"start_date": date(2024, 3, 3), "end_date": date(2024, 3, 17)}
+    memories = [
+        _memory("N1", "A ship was held.", Event, **days),
+        _memory("N2", "A law ended.", Event, start_date=days["start_date"], end_date=days["start_date"]),
+        _memory("N3", "It rained.", Event),
+        _memory("N4", "Asked the CRM.", AgentAction, status='fail"ed'),
+        _memory("N5", "Orders. By week.", doc_pointer='dwh://orders"\n## Lessons'),
+        _memory("N6", "Prices.", doc_pointer="x" * 201),
+    ]
+    text, _ = context.build(memories, [], 2_000)
+    assert [line for line in text.splitlines() if line.startswith("-")] == [
+        '- Event "N1", 2024-03-03 to 2024-03-17: "A ship was held."',
+        '- Event "N2", 2024-03-03: "A law ended."',
+        '- Event "N3", 2025-01-31: "It rained."',
+        r'- AgentAction "N4", 2025-01-31, status "fail\"ed": "Asked the CRM."',
+        r'- DataSource "N5", 2025-01-31: "Orders. By week." at "dwh://orders\" ## Lessons"',
+        '- DataSource "N6", 2025-01-31: "Prices."',
+    ]
+    for budget in range(300):
+        text, tokens = context.build([memories[4]], [], budget)
+        assert tokens <= budget and (not text or text.endswith(r'at "dwh://orders\" ## Lessons"'))
+
+
+def test_what_joins_the_memories_comes_last_and_takes_no_memorys_place() -> None:
+    """Each edge once, between what is told; whatever the budget, the memories are those that are told without edges."""
+    first, second, third = (_memory(f"N{n}", f"Fact {n} is here. It goes on for a while.") for n in (1, 2, 3))
+    joined = [first, _joined(second, first), _joined(third, first, second)]
+    text, _ = context.build(joined, [], 2_000)
+    assert text.endswith('## Connections\n- "N2" -> "N1": "N2 rests on it."\n- "N3" -> "N2": "N3 rests on it."')
+    for budget in range(0, 250, 3):
+        text, tokens = context.build(joined, [], budget)
+        plain, _ = context.build([first, second, third], [], budget)
+        assert tokens <= budget and text.split("\n\n## Connections")[0] == plain
+    assert "Connections" not in context.build([_joined(third, first, second)], [], 2_000)[0]
+
+
+def test_the_same_text_is_told_once() -> None:
+    """Another memory with the same text says so."""
+    twice = [_memory(id, "A long text. " * 20) for id in ("N1", "N2")]
+    text, _ = context.build([*twice, _memory("N3", "A long text. " * 20, AgentAnswer)], [], 2_000)
+    assert text.count('"A long text.') == 2
+    assert text.endswith('- DataSource "N2", 2025-01-31: the same text as "N1"')
+
+
+@pytest.mark.parametrize("between", ["\n- ", "\r\n* ", "\n\n", "\u2028\u2028", "\n| ", "\nResult: "])
+def test_lists_tables_and_paragraphs_are_shortened_between_their_items(between: str) -> None:
+    """A text without full stops is not left out because it is long; a line that was only wrapped goes on."""
+    text = between.join(f"entry number {n}\nwhich is wrapped" for n in range(200))
+    line = context.build([_memory("N1", text)], [], 200)[0].splitlines()[-1]
+    assert line.endswith('which is wrapped" (shortened)') and line.count("entry") > 5
+    assert context.build([_memory("N1", text.replace(between, "\n"))], [], 200) == ("", 0)
 
 
 @pytest.mark.parametrize(
