@@ -275,6 +275,23 @@ async def test_a_strong_chain_of_three_beats_a_weak_shortcut(cairn: Service) -> 
         assert 'because "It goes with this."' in found["why"] and '.".' not in found["why"]
 
 
+async def test_of_two_ways_the_one_whose_sentences_fit_or_whose_tags_are_asked_for(cairn: Service) -> None:
+    """Equal weights: the sentences decide, by the question's words; tags of the question make an edge heavier."""
+    await cairn.remember(
+        memories=[_event("tS", text="Pewter exchange: failed.", convId="ways"), *(_event(id, text=text, convId="ways") for id, text in (("tX", "A loom."), ("tY", "A drum."), ("tT", "Old spoons.")))],
+        edges=[
+            {**_edge("t1", "tS", "tX", 0.5), "text": "The pewter exchange failed for this."},
+            {**_edge("t2", "tX", "tT", 0.5), "text": "Where pewter fails, this is left."},
+            {**_edge("t3", "tS", "tY", 0.5), "tags": ["drums"]},
+            {**_edge("t4", "tY", "tT", 0.5), "tags": ["drums"]},
+        ],
+    )  # fmt: skip
+    for tags, way in (([], ["tS", "tX", "tT"]), (["drums"], ["tS", "tY", "tT"])):
+        answer = await _recall(cairn, "Why did the pewter exchange fail?", filter={"convId": "ways"}, tags=tags)
+        (found,) = [one for one in answer["memories"] if one["memory"]["id"] == "tT"]
+        assert [step["memory"]["id"] for step in found["via"]["steps"]] == way
+
+
 async def test_a_reason_names_what_is_named(cairn: Service) -> None:
     """A whole name that the seed has and the memory begins with, or the other way round; a shared word is no name."""
     await cairn.remember(
