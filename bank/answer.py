@@ -12,13 +12,14 @@ from bank.cover import Energy, Source
 from bank.model import FoundMemory, RecallQuery, ToldPath
 from bank.paths import told
 from bank.search import found_by
-from bank.words import Words, as_written, spellings
+from bank.words import Words, as_written, names_in, spellings
 from graph.model import Edge, Memory, Path
 from graph.store import Memories
 from graph.walk import Way, best_routes
 
 ROUTES = 3  # ways to a memory among which their sentences choose
 MANY_WAYS = 2_000  # edges among which they are found in a thread, so that others are answered meanwhile
+NAMED_CHARACTERS = 4_000  # of a text, in which a single word must be written as a name to be told as one
 LEAD_CHARACTERS = 1_000  # of a text, in which the words of its lead are looked up as they are written
 
 
@@ -143,9 +144,10 @@ def _found_again(id: str, hit: Again, asked: Collection[str], memories: Mapping[
     seed = context.name(hit.seed)
     own, seeds = seen.words[id], seen.words[hit.seed]
     if hit.seed in memories:
-        if thing := _named(seeds, own, memories[id].text, asked):
+        text, seeds_text = memories[id].text, memories[hit.seed].text
+        if thing := _named(seeds, own, seeds_text, text, asked):
             return f"Named in {seed} ({context.quoted(thing)})."
-        if thing := _named(own, seeds, memories[hit.seed].text, asked):
+        if thing := _named(own, seeds, text, seeds_text, asked):
             return f"It names what {seed} begins with ({context.quoted(thing)})."
     if id in seen.by_meaning or id in seen.by_words:
         return f"Found again by a search from {seed}."
@@ -153,12 +155,15 @@ def _found_again(id: str, hit: Again, asked: Collection[str], memories: Mapping[
     return f"Found by a second search from {seed}, {how}"
 
 
-def _named(one: Words, other: Words, text: str, asked: Collection[str]) -> str | None:
-    """The longest thing that one text names and the other, this text, begins with, as it is written there. A thing
-    made of the question's words alone is none."""
+def _named(one: Words, other: Words, text: str, others_text: str, asked: Collection[str]) -> str | None:
+    """The longest thing that one text names and the other begins with, as it is written there. A thing made of the
+    question's words alone is none, nor is a single word that is written large only where a sentence begins."""
     things = [thing for thing in one.things if thing <= other.lead and not thing <= frozenset(asked)]
+    if any(len(thing) == 1 for thing in things):
+        names = names_in(text[:NAMED_CHARACTERS]) | names_in(others_text[:NAMED_CHARACTERS])
+        things = [thing for thing in things if len(thing) > 1 or thing <= names]
     if not things:
         return None
     longest = max(things, key=lambda thing: (len(thing), sorted(thing)))
-    written = as_written(text[:LEAD_CHARACTERS])
+    written = as_written(others_text[:LEAD_CHARACTERS])
     return " ".join(word for stem, word in written.items() if stem in longest) or None

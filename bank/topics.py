@@ -1,7 +1,9 @@
 """Edges nobody wrote: memories that share rare words, names or tags are joined by weak edges, marked as machine-made.
 
 What few memories of the tenant have is rare. Two memories are joined where they share a rare name or tag, or two other
-rare words; first those that share the rarest. No model is asked, and the same store gives the same edges.
+rare words; first those that share the rarest. A capital letter at the beginning of a sentence makes no name by itself
+("However", "Please"): the word, what follows it, or the other text must say so. No model is asked, and the same store
+gives the same edges.
 """
 
 import dataclasses
@@ -13,13 +15,14 @@ from datetime import datetime
 from typing import Any
 
 from bank.model import first_words
-from bank.words import LONGEST_WORD, as_written, stem, words_of
+from bank.words import as_written, names_in, stem
 from graph.model import Edge, EdgeBand
 from graph.session import Graph, Transaction
 
 RARE = 20  # what more memories have says little about any of them
 SEEN = 200  # what this many memories of the whole database have is not looked at further
 ASKED_AT_ONCE = 500  # terms in one query
+SHORTEST = 5  # letters of a word that is no name: shorter ones are mostly stop words of some language
 TERMS = 24  # words of one memory that are looked at: names first, then the longest
 NAME = 1.5  # a name or a tag counts more than another word
 EDGES = 5  # machine-made ones of one memory, whichever end it is
@@ -30,10 +33,11 @@ TOLD = 4  # things that a sentence names
 
 @dataclass(frozen=True)
 class Term:
-    """What two memories may share: a tag, or a word as it is written (`name`: with a capital letter)."""
+    """What two memories may share: a tag, or a word as it is written, with a capital letter, as a name."""
 
     text: str
     tag: bool = False
+    capital: bool = False
     name: bool = False
 
     @property
@@ -94,11 +98,11 @@ async def link_topics(tx: Transaction, topics: Sequence[Topic], memories: Told, 
 
 
 def terms_of(text: str, tags: Sequence[str]) -> list[Term]:
-    names = {stem for stem, _ in words_of(text).names}
+    names = names_in(text)
     words = [
-        Term(word, name=stem in names)
+        Term(word, capital=word[0].isupper() or stem in names, name=stem in names)
         for stem, word in as_written(text).items()
-        if len(word) <= LONGEST_WORD and not word.isdigit() and (stem in names or len(word) > 2)
+        if not word.isdigit() and len(word) > 1 and (stem in names or word[0].isupper() or len(word) >= SHORTEST)
     ]
     words.sort(key=lambda term: (not term.name, -len(term.text), term.text))
     return [Term(tag, tag=True) for tag in tags] + words[:TERMS]
@@ -117,7 +121,7 @@ def topics_of(id: str, terms: Iterable[Term], having: Mapping[tuple[str, str], C
     for other, found in shared.items():
         found.sort(key=lambda one: (-one[0], one[1].text))
         terms = tuple(term for _, term in found)
-        if _enough(terms):
+        if len(terms) > 1 or any(term.capital or term.tag for term in terms):  # the other text may make it a name
             topics.append(Topic(id, other, terms, math.fsum(worth for worth, _ in found)))
     return sorted(topics, key=lambda topic: (-topic.score, topic.target))[:CANDIDATES]
 
@@ -134,12 +138,13 @@ def _free(wanted: Sequence[Topic], rows: Sequence[Mapping[str, Any]]) -> Iterabl
         pair = frozenset((topic.source, topic.target))
         if pair in joined or room[topic.source] <= 0 or room[topic.target] <= 0:
             continue
-        words = as_written(row["text"])
-        shared = tuple(
-            term
+        words, names = as_written(row["text"]), names_in(row["text"])
+        known = (
+            dataclasses.replace(term, name=term.name or stem(term.text.lower()) in names)
             for term in topic.shared
             if (term.text in row["tags"] if term.tag else stem(term.text.lower()) in words)
         )
+        shared = tuple(term for term in known if term.tag or term.name or len(term.text) >= SHORTEST)
         if _enough(shared):
             joined.add(pair)
             room[topic.source] -= 1

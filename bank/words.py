@@ -12,10 +12,12 @@ import Stemmer
 
 LEAD_WORDS = 12
 LONGEST_WORD = 64  # a longer one is none
+ARTICLE = 3  # letters of the longest article that a sentence may begin with: "Die App", "Los libros"
 CACHED_WORDS = 2_000_000  # words in all the sets that are kept, some 200 MB at most
 
 _TOKEN = re.compile(r"[^\W_]+")
 _END_OF_LEAD = re.compile(r"[.:?!\r\n]")
+_ENDS_A_SENTENCE = frozenset(".!?…。！？\r\n")
 _WITHIN_A_NAME = frozenset((" ", "-", "'", "’"))
 _AFTER_AN_INITIAL = _WITHIN_A_NAME | {".", ". "}
 _stemmer = Stemmer.Stemmer("english", 0)  # it is asked once a word: the cache is ours
@@ -72,6 +74,28 @@ def words_of(text: str) -> Words:
     lead = _short(_END_OF_LEAD.split(text.lstrip(), maxsplit=1)[0])
     first = [found for word in lead if (found := stem(word.lower())) is not None][:LEAD_WORDS]
     return Words(all=frozenset(stems), lead=frozenset(first), names=tuple(names.items()), things=tuple(things))
+
+
+def names_in(text: str) -> set[str]:
+    """The stems of the words that are written as names: with a capital letter within a sentence; or at its beginning,
+    where there is another capital or a digit in the word, a name goes on behind it, or a colon or a bracket follows."""
+    names = set()
+    last, before = 0, ""
+    for match in _TOKEN.finditer(text):
+        word, between = match.group(), text[last : match.start()]
+        if word[0].isupper() and len(word) <= LONGEST_WORD and (found := stem(word.lower())) is not None:
+            begins = not before or (len(before) > 1 and not _ENDS_A_SENTENCE.isdisjoint(between))
+            after = text[match.end() : match.end() + 2]
+            if (
+                not begins
+                or any(sign.isupper() or sign.isdigit() for sign in word[1:])
+                or (after[:1] == " " and after[1:].isupper() and len(word) > ARTICLE)
+                or after[:1] in (":", "(")
+                or after == " ("
+            ):
+                names.add(found)
+        last, before = match.end(), word
+    return names
 
 
 def as_written(text: str) -> dict[str, str]:

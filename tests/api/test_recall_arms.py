@@ -308,6 +308,20 @@ async def test_a_reason_names_what_is_named(cairn: Service) -> None:
     assert whys["nL"].startswith("Found by words") and whys["nL"].endswith(" Found again by a search from nS.")
 
 
+async def test_the_beginning_of_a_sentence_is_no_name(cairn: Service) -> None:
+    """Two memories that begin with the same word; a word that another text writes as a name is one."""
+    await cairn.remember(
+        memories=[
+            _event("kS", text="However, the abacus was lent to Orlik.", convId="begins"),
+            _event("kH", text="However, nobody knew.", convId="begins"),
+            _event("kO", text="Orlik was late.", convId="begins"),
+        ]
+    )
+    whys = _whys(await _recall(cairn, "Who was lent the abacus?", filter={"convId": "begins"}))
+    assert "However" not in " ".join(whys.values())
+    assert 'Named in kS ("Orlik").' in whys["kO"]
+
+
 async def test_what_only_a_second_search_finds_says_so(cairn: Service) -> None:
     """It speaks of what the seed names, further down than where a name would be its subject."""
     await cairn.remember(memories=[_event("SOLD", text="Glass lamps. Sold by Quenvil, noted.")])

@@ -68,13 +68,34 @@ async def test_what_is_frequent_joins_nothing(cairn: Service) -> None:
     assert answer["edges"] == []
 
 
+async def test_a_capital_at_the_beginning_of_a_sentence_makes_no_name(cairn: Service) -> None:
+    """Nor do short words of another language join anything; where the other text shows that it is a name, it is one."""
+    answer = await _remember(
+        cairn,
+        ("J1", "However, the effect vanished.", []),
+        ("J2", "However it was, nobody knew!", []),
+        ("J3", "Die Reichweite sinkt bei Frost. Der Wind ist kalt.", []),
+        ("J4", "Die Messe beginnt, bei Regen im Saal. Der Eintritt ist frei.", []),
+        ("J5", "Please list all, says J. Olsen.", []),
+        ("J6", "Please wait for J. Brandt.", []),
+        ("J7", "Vexley was late.", []),
+        ("J8", "A letter from Vexley came.", []),
+        ("J9", "Kilnmoor Abbey burnt.", []),
+        ("J10", "Kilnmoor: a ruin.", []),
+        ("J11", "QX7 broke.", []),
+        ("J12", "QX7 was mended.", []),
+    )
+    assert _ends(answer["edges"]) == {frozenset(pair) for pair in (("J7", "J8"), ("J9", "J10"), ("J11", "J12"))}
+    assert any(edge["text"].startswith("Both speak of Vexley: ") for edge in answer["edges"])
+
+
 async def test_a_handful_at_most_and_never_beside_an_agents_edge(cairn: Service) -> None:
     """No memory has more than five, at whichever end; two that an agent has joined are not joined again; where an agent
     joins two later, what nobody wrote gives way."""
-    await _remember(cairn, ("D0", "Thornbury is old.", []), ("D1", "Thornbury is small.", []), link=False)
+    await _remember(cairn, ("D0", "In Thornbury, old.", []), ("D1", "In Thornbury, small.", []), link=False)
     written = {"id": "DD", "source": "D0", "target": "D1", "text": "The same town.", "weight": 0.9}
     answer = await _remember(
-        cairn, *((f"D{n}", f"Thornbury in {'abcdefghijklmn'[n]}.", []) for n in range(14)), edges=[written]
+        cairn, *((f"D{n}", f"In Thornbury, {'abcdefghijklmn'[n]}.", []) for n in range(14)), edges=[written]
     )
     edges = {edge["id"]: edge for n in range(14) for edge in await _edges(cairn, f"D{n}")}
     assert [edge["id"] for edge in edges.values() if _ends([edge]) == {frozenset(("D0", "D1"))}] == ["DD"]
