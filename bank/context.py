@@ -30,6 +30,7 @@ LESSONS_SHARE = 0.5  # of the tokens; what lessons leave is for memories
 ENDS = (".", "!", "?", "…", "。", "！", "？")
 _PLAIN = re.compile(r"[\w.:/@#+-]+")
 SHORTENED = " (shortened)"
+CLAUSE_CHARACTERS = 500  # of an edge's sentence in a path or a reason
 POINTER_CHARACTERS = 200  # a longer pointer to a document is not told
 STATUS_CHARACTERS = 40
 MISSED = 20  # after so many memories in a row that do not fit, no other is tried
@@ -124,9 +125,15 @@ def quoted(text: str) -> str:
     return line if line.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
 
 
+def clause(text: str) -> str:
+    """An edge's sentence, quoted, where it explains something: of a very long one its first words."""
+    return quoted(first_words(text, CLAUSE_CHARACTERS))
+
+
 def sentence(text: str) -> str:
-    """A stored text, quoted, as the end of a sentence: with a full stop, unless it brings its own."""
-    return quoted(text) + ("" if text.rstrip().endswith(ENDS) else ".")
+    """The same as the end of a sentence: with a full stop, unless it brings its own."""
+    told = clause(text)
+    return told + ("" if told.removesuffix('"').endswith(ENDS) else ".")
 
 
 def name(id: str) -> str:

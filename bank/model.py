@@ -358,7 +358,7 @@ class RecallQuery(Value):
 
 def first_words(text: str, most: int = 60) -> str:
     """A short name for a text: its first words."""
-    line = " ".join(text.split())
+    line = " ".join(text.split(maxsplit=most)[:most])  # so many words are longer than that: the rest is not read
     if len(line) <= most:
         return line
     return line[: most + 1].rsplit(" ", 1)[0].rstrip(",;:.")[:most] + " …"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bank.context import name, quoted
+from bank.context import clause, name, quoted
 from bank.model import ToldPath, ToldStep, first_words
 from graph.model import Edge, Memory, Path
 from graph.store import Memories
@@ -39,7 +39,7 @@ def prose(steps: Sequence[Any]) -> str:
     parts = []
     for step in steps:
         if step.edge is not None:
-            sentence = quoted(step.edge.text)
+            sentence = clause(step.edge.text)
             parts.append(f"-[{sentence}]->" if step.forward else f"<-[{sentence}]-")
         parts.append(f"({name(step.memory.id)}: {quoted(first_words(step.memory.text, 120))})")
     return " ".join(parts)

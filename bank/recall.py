@@ -66,11 +66,12 @@ class Recalled:
 
     @cached_property
     def _written(self) -> asyncio.Task[tuple[str, int]]:
-        """In a thread: counting the tokens of long texts takes its time. Once, whichever of the two is asked first."""
-        lessons = context.applying(self.lessons, self.query)
-        return asyncio.create_task(
-            asyncio.to_thread(context.build, self.memories, lessons, self.token_budget), name="context"
-        )
+        """In a thread: reading long texts and counting their tokens takes its time. Once, whichever is asked first."""
+
+        def write() -> tuple[str, int]:
+            return context.build(self.memories, context.applying(self.lessons, self.query), self.token_budget)
+
+        return asyncio.create_task(asyncio.to_thread(write), name="context")
 
 
 class Recall:

@@ -1,6 +1,7 @@
 """provenance over HTTP: every way back from a lesson, against brute force and against what Neo4j Browser shows."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -152,6 +153,34 @@ async def test_a_deleted_source_is_missing(cairn: Service) -> None:
     assert (answer["missing"], answer["complete"], len(answer["traces"])) == (["S1"], False, 1)
     nothing = await _asked(cairn, 20003)
     assert (nothing["traces"], nothing["missing"], nothing["complete"]) == ([], [], False)
+
+
+async def test_one_query_a_hop(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many memories a hop goes on from."""
+    ids = [[f"H{hop}-{n}" for n in range(10)] for hop in range(3)]
+    await cairn.remember(
+        memories=[{"agentAction": {"id": id, "text": "A step."}} for id in [*ids[0], *ids[1]]]
+        + [{"dataSource": {"id": id, "text": "A table."}} for id in ids[2]],
+        edges=[
+            {"id": f"{a}>{b}", "source": a, "target": b, "text": "Next.", "weight": 0.5}
+            for one, other in pairwise(ids)
+            for a, b in zip(one, other, strict=True)
+        ],
+        lessons=[{**LESSON, "rbId": "20005", "linkNodes": ids[0]}],
+    )
+    graph, asked = cairn.cairn.graph, []
+    read = graph.read
+
+    async def counted(name: str, **parameters: Any) -> Any:
+        asked.append(name)
+        return await read(name, **parameters)
+
+    with monkeypatch.context() as counting:
+        counting.setattr(graph, "read", counted)
+        answer = await _asked(cairn, 20005, 2)
+    assert len(answer["traces"]) == 10 and answer["complete"]
+    assert asked.count("trace_edges") == 2
+    assert max(asked.count(name) for name in asked) == 2  # the sources, and all that is told: memories are read twice
 
 
 async def test_very_many_ways_are_bounded(cairn: Service) -> None:

@@ -308,6 +308,26 @@ async def test_a_reason_names_what_is_named(cairn: Service) -> None:
     assert whys["nL"].startswith("Found by words") and whys["nL"].endswith(" Found again by a search from nS.")
 
 
+async def test_a_very_long_sentence_is_told_by_its_first_words(cairn: Service) -> None:
+    """In the reason and in the path; the edge itself has all of it."""
+    await cairn.remember(
+        memories=[
+            _event("lS", text="Zither workshop: sold.", convId="long"),
+            _event("lT", text="Glue.", convId="long"),
+        ],
+        edges=[{**_edge("lE", "lS", "lT", 0.9), "text": "It goes on and on, " * 3_000}],
+    )
+    query = RECALL.replace(
+        "via { steps { memory { id } edge { id }", "via { text steps { memory { id } edge { id text }"
+    )
+    wanted = {"query": "Who sold the zither workshop?", "filter": {"convId": "long"}}
+    answer = (await cairn.ask(query, input=wanted))["recall"]
+    (found,) = [one for one in answer["memories"] if one["memory"]["id"] == "lT"]
+    assert 'because "It goes on and on' in found["why"] and ' …"' in found["why"] and len(found["why"]) < 700
+    assert found["via"]["text"].endswith('…"]-> (lT: "Glue.")') and len(found["via"]["text"]) < 700
+    assert len(found["via"]["steps"][1]["edge"]["text"]) > 50_000
+
+
 async def test_the_beginning_of_a_sentence_is_no_name(cairn: Service) -> None:
     """Two memories that begin with the same word; a word that another text writes as a name is one."""
     await cairn.remember(
