@@ -159,9 +159,9 @@ def _named(one: Words, other: Words, text: str, others_text: str, asked: Collect
     """The longest thing that one text names and the other begins with, as it is written there. A thing made of the
     question's words alone is none, nor is a single word that is written large only where a sentence begins."""
     things = [thing for thing in one.things if thing <= other.lead and not thing <= frozenset(asked)]
-    if any(len(thing) == 1 for thing in things):
+    if things and all(len(thing) == 1 for thing in things):
         names = names_in(text[:NAMED_CHARACTERS]) | names_in(others_text[:NAMED_CHARACTERS])
-        things = [thing for thing in things if len(thing) > 1 or thing <= names]
+        things = [thing for thing in things if thing <= names]
     if not things:
         return None
     longest = max(things, key=lambda thing: (len(thing), sorted(thing)))
