@@ -129,9 +129,8 @@ class Asking:
         rows = await self._graph.read(
             "memories_by_words", questions=list(questions.values()), limit=limit, **filter.parameters()
         )
-        found = dict(
-            zip(questions, rows, strict=True)
-        )  # a text without a word finds nothing, and the others what they find
+        # A text without a word finds nothing, and the others what they find.
+        found = dict(zip(questions, rows, strict=True))
         return nothing, [
             [Hit(*hit) for hit in found[place]["hits"]] if place in found else [] for place in range(len(texts))
         ]

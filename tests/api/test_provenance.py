@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bank import provenance
 from graph.queries import CYPHER
 from tests.service import Refused, Service
 
@@ -205,6 +206,30 @@ async def test_very_many_ways_are_bounded(cairn: Service) -> None:
     ways = _ways(answer["traces"])
     shown = await _in_browser(cairn, 20004)
     assert [way[0] for way in ways] == [way[0] for way in shown]
+
+
+@pytest.mark.parametrize(("bound", "least"), [("EDGES_OF_A_HUB", 4), ("MEMORIES", 2)])
+async def test_what_is_beyond_a_bound_is_not_searched_and_the_answer_says_so(
+    cairn: Service, monkeypatch: pytest.MonkeyPatch, bound: str, least: int
+) -> None:
+    """Of a hub its strongest edges, of too many memories those that the strongest ways lead to: strongest first still."""
+    weights = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4]
+    await cairn.remember(
+        memories=[{"agentAction": {"id": "B0", "text": "A step."}}]
+        + [{"event": {"id": f"B{n}", "text": "An event."}} for n in range(1, 7)]
+        + [{"dataSource": {"id": f"B{n}-0", "text": "A table."}} for n in range(1, 7)],
+        edges=[{"id": f"B0>{n}", "source": "B0", "target": f"B{n}", "text": "Next.", "weight": weights[n - 1]} for n in range(1, 7)]
+        + [{"id": f"B{n}>", "source": f"B{n}", "target": f"B{n}-0", "text": "Next.", "weight": 1} for n in range(1, 7)],
+        lessons=[{**LESSON, "rbId": "20006", "linkNodes": ["B0"]}],
+    )  # fmt: skip
+    whole = await _asked(cairn, 20006, 2)
+    assert len(whole["traces"]) == 12 and not whole["truncated"]
+    monkeypatch.setattr(provenance, bound, least)
+    answer = await _asked(cairn, 20006, 2)
+    ways = _ways(answer["traces"])
+    assert answer["truncated"] and 0 < len(ways) < 12 and ways[0] == _ways(whole["traces"])[0]
+    reached = {seen[-1] for _, seen, _ in ways}
+    assert {"B1", "B1-0"} <= reached and "B6-0" not in reached
 
 
 async def test_what_cannot_be_traced_is_named(cairn: Service) -> None:
