@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rank_bm25 import BM25Plus
 
@@ -44,7 +44,8 @@ class Found:
     by_words: dict[str, float] = field(default_factory=dict)
     taught: dict[str, int] = field(default_factory=dict)  # the lesson that was learnt from it
     again: dict[str, list[Again]] = field(default_factory=dict)  # what each seed's second search gave it
-    ways: list[Way] = field(default_factory=list)
+    edges: dict[str, list[list[Any]]] = field(default_factory=dict)  # of a memory, as `recall_edges` returns them
+    ways: list[Way] = field(default_factory=list)  # those that were walked
     seeds: list[Source] = field(default_factory=list)
     energy: Energy = field(default_factory=Energy)
 

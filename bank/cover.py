@@ -25,6 +25,12 @@ PASSED_ON = 0.5  # the share of its energy that a memory passes on
 FURTHER = 0.5  # a memory that was reached is half as strong as its energy says: at 1.0 far ones push near ones out
 NEW_WORDS = 6.0  # how much more a step counts that leads to words the seed lacks
 NAMES_DENSE, NAMES_LEAD, NAMES_JOINED, NAMES_BEST = 0.7, 0.3, 0.5, 20
+SENTENCE = 0.4  # what a memory gains with an edge whose sentence says most of the question
+SENTENCE_AGAIN = 0.8  # what a hit of a second search gains that such an edge joins to the seed
+LOG_ENERGY, FIRST_FOUND = (
+    0.7,
+    0.5,
+)  # what the answer is chosen by: where the energy ended up, what the first search said
 NEW_IN_ANSWER = 5.0
 NAMED_IN_ANSWER, NAMING = 1.0, 5  # what a memory gains that the answer names; the first so many of it count
 JOINED = 4.0  # the rarity (a sum of idf) of a thing that joins two texts as well as any
@@ -43,6 +49,7 @@ class Question:
         whole = idf.mass(rarest)
         self._shares = [idf(word) / whole for word in rarest]
         self._known: dict[int, float] = {}
+        self._leads: dict[frozenset[str], float] = {}
         self._rarities: dict[frozenset[str], float] = {}
 
     def covered(self, words: frozenset[str]) -> int:
@@ -59,7 +66,9 @@ class Question:
         lead = words.lead
         if self._asked.isdisjoint(lead) and also.isdisjoint(lead):
             return 0.0
-        return self.idf.mass((self._asked & lead) | (also & lead)) / self.idf.mass(lead)
+        if (whole := self._leads.get(lead)) is None:
+            whole = self._leads[lead] = self.idf.mass(lead)
+        return self.idf.mass((self._asked & lead) | (also & lead)) / whole
 
     def joined(self, one: Words, other: Words) -> float:
         """How rare the rarest thing is, 0 to 1, that one text names and the other speaks of; the question's own words
@@ -81,6 +90,18 @@ class Source:
     id: str
     strength: float
     covered: int
+
+
+def said_at(sentences: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """How much of the question the best sentence at each memory says, 1 for the best of all. `sentences`: from a memory to
+    its neighbours, the share of the question that the edge between them says."""
+    best: dict[str, float] = {}
+    for source, targets in sentences.items():
+        for target, share in targets.items():
+            for end in (source, target):
+                best[end] = max(best.get(end, 0.0), share)
+    most = max(best.values(), default=0.0)
+    return {id: share / most for id, share in best.items()} if most > 0 else {}
 
 
 def choose_seeds(direct: Mapping[str, float], covered: Mapping[str, int], question: Question) -> list[Source]:
@@ -185,10 +206,11 @@ def scores_again(
     words: Mapping[str, Words],
     seed: Words,
     names: frozenset[str],
+    sentences: Mapping[str, float],
     question: Question,
 ) -> dict[str, float]:
     """How well the hits of a second search fit: by words, by meaning (0 to 1 each), by how they begin, and the best of
-    them by what joins them to the seed."""
+    them by what joins them to the seed: what both name, and the share of the question that an edge's sentence says."""
     most = max(by_words.values(), default=0.0)
     scores = {}
     for id in by_words.keys() | by_meaning.keys():
@@ -198,13 +220,16 @@ def scores_again(
         scores[id] = score + NAMES_LEAD * question.lead_match(words[id], names)
     best = sorted(scores, key=lambda id: (-scores[id], id))[:BEST]
     return {
-        id: scores[id] + NAMES_JOINED * (question.joined(seed, words[id]) + question.joined(words[id], seed))
+        id: scores[id]
+        + NAMES_JOINED * (question.joined(seed, words[id]) + question.joined(words[id], seed))
+        + SENTENCE_AGAIN * sentences.get(id, 0.0)
         for id in best
     }
 
 
 def choose_answer(
     energy: Mapping[str, float],
+    hybrid: Mapping[str, float],
     direct: Mapping[str, float],
     covered: Mapping[str, int],
     words: Mapping[str, Words],
@@ -212,16 +237,17 @@ def choose_answer(
     limit: int,
 ) -> list[tuple[str, float]]:
     """At most so many, best first, with a score from 1 down to 0 that falls with the rank: of the best by energy those
-    first that add most to the answer, and whose first words the question or the answer so far names; then the others by
-    energy, then by what the first search said of them."""
+    first that the first search found, that add most to the answer, and whose first words the question or the answer so
+    far names; then the others by energy, then by what the first search said of them."""
     logs = {id: math.log(value) for id, value in energy.items() if value > 0}
     order = sorted(logs, key=lambda id: (-logs[id], id))
     left, seen = order[:BEST], 0
+    own = {id: LOG_ENERGY * logs[id] + FIRST_FOUND * hybrid.get(id, 0.0) for id in left}
     named = dict.fromkeys(left, 0.0)  # what comes first comes for itself
     chosen: list[tuple[str, float]] = []
     value = math.inf
     while left and len(chosen) < limit:
-        values = {id: logs[id] + NEW_IN_ANSWER * question.share(covered[id] & ~seen) + named[id] for id in left}
+        values = {id: own[id] + NEW_IN_ANSWER * question.share(covered[id] & ~seen) + named[id] for id in left}
         best = max(left, key=values.__getitem__)
         value = min(value, values[best])  # what was named by the last one may be worth more than it
         chosen.append((best, value))
@@ -231,7 +257,7 @@ def choose_answer(
             names = frozenset(names_for(words[best], question))
             for id in left:
                 named[id] = max(named[id], NAMED_IN_ANSWER * question.lead_match(words[id], names))
-    chosen += [(id, logs[id]) for id in order[BEST:]]
+    chosen += [(id, min(value, LOG_ENERGY * logs[id])) for id in order[BEST:]]
     top = chosen[0][1] if chosen else 0.0
     answer = [(id, 1 / (1 + max(0.0, top - value))) for id, value in chosen]
     rest = sorted(direct.keys() - logs.keys(), key=lambda id: (-direct[id], id))

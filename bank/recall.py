@@ -23,13 +23,14 @@ from bank.offers import Offers
 from bank.search import CANDIDATES, MOST_CANDIDATES, Search, rank_lessons, untrue
 from bank.sync import Sync
 from bank.vectors import MEMORIES, Hit
-from bank.words import LONGEST_WORD, Idf, WordCache, Words, spellings, words_of
+from bank.words import LONGEST_WORD, Idf, WordCache, Words, spellings, stems_of, words_of
 from graph.ids import mint, readable
-from graph.session import Graph, Row
+from graph.session import Graph
 from graph.store import Memories
 from graph.walk import Way
 
-EDGES_OF_A_SEED = 300
+EDGES_OF_A_MEMORY = 100
+SENTENCE_CHARACTERS = 500  # of an edge's sentence, that are compared with the question
 TEACHING = 3  # lessons that seed the memories they were learnt from
 TAUGHT = 0.05  # the energy of a memory that the best lesson was learnt from
 LED_TO = 0.5  # how much of a memory's score makes the lesson fit that it points at
@@ -194,10 +195,15 @@ class Recall:
         question = Question(spelt, Idf(seen.words.values()))
         covered = {id: question.covered(words.all) for id, words in seen.words.items()}
         hybrid = fuse.combine((0.5, seen.by_meaning), (asking.words_share, seen.by_words))
+        best = sorted(hybrid, key=lambda id: (-hybrid[id], id))[: cover.BEST]
+        await self._fetch_edges(best, asked, seen, SENTENCE_CHARACTERS)
+        sentences = {id: _said(seen.edges[id], question) for id in best}
+        said = cover.said_at(sentences)
         taught = {id: semantic[rb_id] for id, rb_id in seen.taught.items() if id in seen.words}
         direct = {
             id: hybrid.get(id, 0.0)
             + cover.LEAD * question.lead_match(words)
+            + cover.SENTENCE * said.get(id, 0.0)
             + cover.TAGS * seen.shared[id]
             + cover.LESSON * taught.get(id, 0.0)
             for id, words in seen.words.items()
@@ -208,34 +214,43 @@ class Recall:
             seen.energy.gains.setdefault(id, []).append(TAUGHT * fits**4)
         await asyncio.gather(
             self._walk(asked, question, covered, seen),
-            self._search_again(asked, asking, spelt, question, covered, seen),
+            self._search_again(asked, asking, spelt, question, covered, sentences, seen),
         )
         energies = {id: seen.energy.of(id) * (1 + seen.shared[id]) for id in seen.energy.gains}
-        answer = cover.choose_answer(energies, direct, covered, seen.words, question, asked.limit)
+        answer = cover.choose_answer(energies, hybrid, direct, covered, seen.words, question, asked.limit)
         found, paths = await tell(self._memories, asked, spelt, answer, seen)
         if seen.trusting and len(found) < len(answer):
             raise MetUntrue
         return found, paths
 
+    async def _fetch_edges(self, ids: Sequence[str], asked: RecallQuery, seen: Found, sentence: int = 0) -> None:
+        """One round trip: the heaviest edges of these memories, and of each sentence so many characters. It also confirms
+        the memories themselves."""
+        rows = await self._graph.read(
+            "recall_edges",
+            ids=ids,
+            min_weight=asked.min_weight,
+            as_of=asked.as_of,
+            shared=list(asked.tags),
+            limit=EDGES_OF_A_MEMORY,
+            sentence=sentence,
+            **asked.known_then().parameters(),
+        )
+        there = {row["memory"]: row["revision"] for row in rows}
+        if seen.trusting and any(there.get(id) != seen.revisions[id] for id in ids):
+            raise MetUntrue  # also where a memory has no row: it was deleted
+        edges = {row["memory"]: row["edges"] for row in rows}
+        seen.edges |= {id: edges.get(id, []) for id in ids}
+
     async def _walk(self, asked: RecallQuery, question: Question, covered: dict[str, int], seen: Found) -> None:
-        """One round trip a hop: the edges of the seeds, then of the best that they led to."""
+        """Along the edges of the seeds, then of the best that they led to: at most one round trip a hop."""
         sources = seen.seeds
         passed: dict[str, Source] = {}
         walked: set[str] = set()
         for _ in range(asked.hops):
-            rows = await self._graph.read(
-                "recall_edges",
-                ids=[source.id for source in sources],
-                min_weight=asked.min_weight,
-                as_of=asked.as_of,
-                shared=list(asked.tags),
-                limit=EDGES_OF_A_SEED,
-                **asked.known_then().parameters(),
-            )
-            there = {row["memory"]: row["revision"] for row in rows}
-            if seen.trusting and any(there.get(source.id) != seen.revisions[source.id] for source in sources):
-                raise MetUntrue  # also where a source has no row: it was deleted
-            ways = await self._ways(rows, asked, walked, seen)
+            if missing := [source.id for source in sources if source.id not in seen.edges]:
+                await self._fetch_edges(missing, asked, seen)
+            ways = await self._ways(sources, asked, walked, seen)
             for way in ways:
                 if way.target not in covered:
                     covered[way.target] = question.covered(seen.words[way.target].all)
@@ -249,17 +264,17 @@ class Recall:
             if not sources:
                 return
 
-    async def _ways(self, rows: Sequence[Row], asked: RecallQuery, walked: set[str], seen: Found) -> list[Way]:
+    async def _ways(self, sources: Sequence[Source], asked: RecallQuery, walked: set[str], seen: Found) -> list[Way]:
         """The edges that were not walked yet, to memories whose words are known now."""
         tags = max(1, len(asked.tags))
         ways: list[Way] = []
         unread: dict[str, int | None] = {}
-        for row in sorted(rows, key=lambda row: str(row["memory"])):
-            for edge, target, weight, forward, revision, on_edge, on_target in row["edges"]:
+        for source in sorted(source.id for source in sources):
+            for edge, target, weight, forward, revision, on_edge, on_target, _ in seen.edges[source]:
                 if edge in walked:
                     continue
                 heavier = min(1.0, weight * (1 + cover.EDGE_TAGS * on_edge / tags))
-                ways.append(Way(edge, row["memory"], target, heavier, forward))
+                ways.append(Way(edge, source, target, heavier, forward))
                 if target in seen.words:
                     continue
                 if (words := self._words.get(target, revision)) is not None:
@@ -278,6 +293,7 @@ class Recall:
         spelt: Mapping[str, str],
         question: Question,
         covered: dict[str, int],
+        sentences: Mapping[str, Mapping[str, float]],
         seen: Found,
     ) -> None:
         """The best seeds ask once more: for what they name, and for what lies between them and the question."""
@@ -297,8 +313,9 @@ class Recall:
                 if id not in covered:
                     covered[id] = question.covered(seen.words[id].all)
             named = frozenset(names[seed.id])
+            said = sentences.get(seed.id, {})
             scores = cover.scores_again(
-                by_words, fuse.min_max(by_meaning), seen.words, seen.words[seed.id], named, question
+                by_words, fuse.min_max(by_meaning), seen.words, seen.words[seed.id], named, said, question
             )
             for id, gain in seen.energy.found_again(seed, scores, covered, question).items():
                 seen.again.setdefault(id, []).append(Again(seed.id, gain, by_meaning.get(id), by_words.get(id)))
@@ -338,6 +355,15 @@ class Recall:
 
 def _revisions(lists: Sequence[Sequence[Hit]]) -> dict[str, int | None]:
     return {hit.key: hit.revision for hits in lists for hit in hits}
+
+
+def _said(edges: Sequence[Sequence[Any]], question: Question) -> dict[str, float]:
+    """Of each neighbour, the share of the question that the best sentence to it says."""
+    said: dict[str, float] = {}
+    for _, target, *_, sentence in edges:
+        share = question.share(question.covered(stems_of(sentence)))
+        said[target] = max(said.get(target, 0.0), share)
+    return said
 
 
 def _repeated(spelt: Mapping[str, str], question: Question, seed: Words, names: Mapping[str, str]) -> str:

@@ -12,6 +12,7 @@ import Stemmer
 
 LEAD_WORDS = 12
 LONGEST_WORD = 64  # a longer one is none
+CACHED_SENTENCES = 32_768  # some 25 MB
 ARTICLE = 3  # letters of the longest article that a sentence may begin with: "Die App", "Los libros"
 CACHED_WORDS = 2_000_000  # words in all the sets that are kept, some 200 MB at most
 
@@ -96,6 +97,12 @@ def names_in(text: str) -> set[str]:
                 names.add(found)
         last, before = match.end(), word
     return names
+
+
+@lru_cache(maxsize=CACHED_SENTENCES)
+def stems_of(sentence: str) -> frozenset[str]:
+    """The words of a sentence, stemmed, without stop words."""
+    return frozenset(found for word in _short(sentence.lower()) if (found := stem(word)) is not None)
 
 
 def as_written(text: str) -> dict[str, str]:

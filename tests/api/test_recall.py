@@ -288,3 +288,20 @@ async def test_what_was_deleted_or_changed_is_so_at_once(cairn: Service) -> None
     answer = await _recall(cairn, question, limit=200)
     assert "GONE" not in _ids(answer)
     assert not [one for one in answer["memories"] if one["memory"]["id"] == "BEHIND" and one["via"]]
+
+
+async def test_the_sentence_of_an_edge_says_what_its_memories_do_not(cairn: Service) -> None:
+    """Of memories that the search finds alike, those come first between which an edge says what was asked; a sentence
+    that says something else changes nothing."""
+    firms = [{"dataSource": {"id": f"SE{n}", "text": f"Quarry {name}: a company in the valley.", "tags": ["quarry"]}} for n, name in enumerate(("Alda", "Brom", "Cald", "Dorn", "Erle", "Fenn"))]  # fmt: skip
+    edges = [
+        {"id": "SE-bought", "source": "SE5", "target": "SE4", "text": "Fenn was bought by Erle after the flood.", "weight": 0.3},
+        {"id": "SE-other", "source": "SE0", "target": "SE1", "text": "Both dig for slate.", "weight": 0.3},
+    ]  # fmt: skip
+    asked = {"query": "Which quarry company was bought after a flood?", "filter": {"tags": ["quarry"]}, "limit": 6}
+    await cairn.remember(memories=firms, edges=edges[1:])
+    before = [one["memory"]["id"] for one in (await _recall(cairn, **asked))["memories"]]
+    assert set(before[:2]) != {"SE4", "SE5"}
+    await cairn.remember(edges=edges[:1])
+    answer = (await _recall(cairn, **asked))["memories"]
+    assert {one["memory"]["id"] for one in answer[:2]} == {"SE4", "SE5"} and len(answer) == 6

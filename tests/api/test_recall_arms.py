@@ -542,4 +542,4 @@ async def test_a_hub_with_50000_edges(cairn: Service, monkeypatch: pytest.Monkey
     await join(2, 100)
     large = await recalled()
     assert set(small[0]) == own and len(large[0]) <= len(small[0])
-    assert small[1] == large[1] == 300
+    assert small[1] == large[1] == 100

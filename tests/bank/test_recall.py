@@ -111,8 +111,17 @@ def test_a_second_search_prefers_what_is_joined_to_its_seed() -> None:
     seed, joined, other = map(words_of, ("Opened by Ada Lovelace", "Ada Lovelace again", "Once more, cabbages"))
     question = Question(spellings("opened"), Idf([seed, joined, other]))
     words = {"B": other, "C": joined}
-    scores = cover.scores_again({"B": 1.0, "C": 1.0}, {}, words, seed, frozenset(), question)
+    scores = cover.scores_again({"B": 1.0, "C": 1.0}, {}, words, seed, frozenset(), {}, question)
     assert scores["C"] > scores["B"] == 1.0
+    told = cover.scores_again({"B": 1.0, "C": 1.0}, {}, words, seed, frozenset(), {"B": 0.5}, question)
+    assert told["B"] > 1.0 and told["C"] == scores["C"]
+
+
+def test_what_the_sentence_of_an_edge_says_counts_at_both_ends() -> None:
+    """By the best sentence at each memory; the best of all is 1. Where no sentence says anything, nothing counts."""
+    said = cover.said_at({"A": {"B": 0.6, "C": 0.3}, "C": {"D": 0.15}})
+    assert said == {"A": 1.0, "B": 1.0, "C": 0.5, "D": 0.25}
+    assert cover.said_at({"A": {"B": 0.0}}) == {} == cover.said_at({})
 
 
 def test_a_step_to_new_words_counts_more() -> None:
@@ -188,11 +197,11 @@ def test_energies_are_finite_and_scores_fall(direct: dict[str, tuple[float, int]
     energies = {id: energy.of(id) for id in energy.gains}
     assert all(math.isfinite(value) and value >= 0 for value in energies.values())
     words = {name: words_of(f"{name} fox. Names {other}") for name, other in zip("ABCDEFGH", "HGFEDCBA", strict=True)}
-    answer = cover.choose_answer(energies, scores, covered, words, question, 1_000)
+    answer = cover.choose_answer(energies, scores, scores, covered, words, question, 1_000)
     assert sorted(id for id, _ in answer) == sorted(scores.keys() | {id for id in energies if energies[id] > 0})
     assert all(0 <= score <= 1 for _, score in answer)
     assert [score for _, score in answer] == sorted((score for _, score in answer), reverse=True)
-    assert cover.choose_answer(energies, scores, covered, words, question, 3) == answer[:3]
+    assert cover.choose_answer(energies, scores, scores, covered, words, question, 3) == answer[:3]
 
 
 def test_the_answer_goes_on_with_what_it_names() -> None:
@@ -202,7 +211,7 @@ def test_the_answer_goes_on_with_what_it_names() -> None:
     question = Question(spellings("Where was the director of the film born?"), Idf(words.values()))
     covered = {"A": question.covered(words["A"].all), "B": 0, "C": 0}
     energies = {"A": 1.0, "B": 0.30, "C": 0.29}
-    answer = cover.choose_answer(energies, energies, covered, words, question, 3)
+    answer = cover.choose_answer(energies, {}, energies, covered, words, question, 3)
     assert [id for id, _ in answer] == ["A", "C", "B"]
 
 
