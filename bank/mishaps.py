@@ -1,15 +1,17 @@
 """Did a step go wrong, by its result alone? Pure rules. A result's own words never leave this module: only the kind of
 mishap does, and single words of it that the caller already knows."""
 
+import contextlib
 import json
 import re
 from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any
 
-from bank.words import stem
+from bank.literals import read_literal
+from bank.words import LONGEST_WORD, stem
 
-LONGEST_JSON = 8_000  # a longer result is judged by its beginning and its end
+LONGEST_WHOLE = 4_000  # a longer result is judged by its beginning and its end
 LOOKED_AT = 600
 SHORT = 240  # only a short text is judged by words inside it: a long one may merely speak of errors
 MOST_WORDS = 3
@@ -70,9 +72,23 @@ _NOTHING = re.compile(
     r"(?:0|zero) (?:results|matches|records|hits)\b.{0,40})\W*",
     re.IGNORECASE | re.DOTALL,
 )  # fmt: skip
+# The last line of what a program wrote, or the first: "exit code: 2", "Process exited with code 1".
+_EXIT = re.compile(
+    r"\W*(?:[\w' -]{1,40}\s)?exit(?:ed)?(?:[ _](?:with|an?|non-zero)){0,3}[ _](?:code|status|value)\W{0,3}-?[1-9]\d{0,9}\W*",
+    re.IGNORECASE,
+)
 _JSON_ERROR_KEYS = ("error", "errors", "exception", "fault", "error_message", "errorMessage", "traceback")
+_FLAGS = ("isError", "is_error")  # of an MCP result, of a block of a message
+_EXIT_KEYS = ("exit_code", "exitCode", "exit_status", "returncode", "return_code")
+_MESSAGE_KEYS = ("message", "stderr", "detail", "content", "output", "text")
 _STATUS_KEYS = ("status", "code", "status_code", "statusCode", "http_status")
 _BAD_STATUS = frozenset({"error", "failed", "failure", "fail"})
+_BEGINS_WITH_ERROR = re.compile(
+    r"""[\[{]\s*(["'])(?:(?:error|exception)\1\s*:\s*(?!null|none|false|["']["']|\[\]|\{\}|0\b)
+    |status\1\s*:\s*["'](?:error|fail(?:ed|ure)?)["'])""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_FLAG_AT_END = re.compile(rf"""(["'])(?:{"|".join(_FLAGS)})\1\s*:\s*true[\s}}\]]*$""", re.IGNORECASE)
 _CODE = re.compile(r"(?:HTTP\D{0,12}|\bstatus\D{0,8}|\bcode\D{0,4}|^\W*)([45]\d\d)\b", re.IGNORECASE)
 _CLASS = re.compile(r"\b((?:[A-Z][a-z]+|[A-Z]{2,4}(?![a-z])){1,5}(?:Error|Exception))\b")  # of five words at most
 _WORD = re.compile(r"[^\W\d_]{3,}")
@@ -108,18 +124,14 @@ def mishap(result: str | None) -> Mishap | None:
         return None
     if len(text) <= SHORT and _NOTHING.fullmatch(text):
         return Mishap(EMPTY)
-    if text[0] in "{[" and len(text) <= LONGEST_JSON:
-        try:
-            return _in_json(json.loads(text))
-        except (ValueError, RecursionError):
-            pass  # it only looks like JSON
+    if text[0] in "{[":
+        return _in_brackets(text, whole=len(result) <= LONGEST_WHOLE)
     beginning = text[:LOOKED_AT]
-    if beginning[0] in "{[":
-        found = re.match(r'[\[{]\s*"(?:error|exception)"\s*:\s*(?!null|false|""|\[\]|\{\})', beginning)
-        return _named(beginning) if found else None
     first, _, rest = beginning.partition("\n")
     if _BEGINS.match(first):
         return _named(text[-LOOKED_AT:] if first.lower().startswith("traceback") else beginning[:SHORT])
+    if _EXIT.fullmatch(first) or _EXIT.fullmatch(text[-LOOKED_AT:].rpartition("\n")[2]):
+        return _named(text[-SHORT:])
     if len(text) <= SHORT and not rest.strip() and _INSIDE.search(text) and not _FALSE_ALARM.search(text):
         return _named(text)
     return None
@@ -131,22 +143,48 @@ def failed(result: str | None) -> bool:
     return found is not None and not found.empty
 
 
-def _in_json(value: Any) -> Mishap | None:
+def _in_brackets(text: str, whole: bool) -> Mishap | None:
+    """JSON, what Python prints of a dict or a list, or something that only looks like it."""
+    if whole:
+        with contextlib.suppress(ValueError):
+            return _in_value(read_literal(text))
+    if _BEGINS_WITH_ERROR.match(text) or _FLAG_AT_END.search(text[-LOOKED_AT:]):
+        return _named(text[:LOOKED_AT])
+    return None
+
+
+def _in_value(value: Any) -> Mishap | None:
+    if isinstance(value, str):
+        return mishap(value)
     if isinstance(value, list):
-        return Mishap(EMPTY) if not value else None
+        return Mishap(EMPTY) if not value else mishap(_text_of(value))
     if not isinstance(value, dict):
-        return mishap(value) if isinstance(value, str) else None
+        return None
     for key in _JSON_ERROR_KEYS:
         if (said := value.get(key)) and said not in (0, "0", "none", "None", "null"):
-            return _named(f"{_status(value) or ''} {json.dumps(said)[:LOOKED_AT]}")
+            return _named(f"{_status(value) or ''} {_message(value) if said is True else json.dumps(said)[:LOOKED_AT]}")
     if (status := _status(value)) is not None:
-        return _named(f"{status} {str(value.get('message', ''))[:SHORT]}")
-    if value.get("success") is False or value.get("ok") is False:
-        return _named(str(value.get("message", ""))[:SHORT])
+        return _named(f"{status} {_message(value)}")
+    if value.get("success") is False or value.get("ok") is False or any(value.get(key) is True for key in _FLAGS):
+        return _named(_message(value))
+    if any(isinstance(code := value.get(key), int) and code for key in _EXIT_KEYS):
+        return _named(_message(value))
     for key in ("rows", "results", "data", "items", "hits", "records"):
         if value.get(key) == []:
             return Mishap(EMPTY)
-    return None
+    return mishap(_text_of(value.get("content")))
+
+
+def _text_of(blocks: Any) -> str | None:
+    """Of a list of blocks of text, as tools of MCP answer with; None: it is something else."""
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) and "text" in block for block in blocks):
+        return None
+    return "\n".join(str(block["text"]) for block in blocks)
+
+
+def _message(value: dict[str, Any]) -> str:
+    said = next((said for key in _MESSAGE_KEYS if (said := value.get(key))), "")
+    return (said if isinstance(said, str) else _text_of(said) or json.dumps(said))[:SHORT]
 
 
 def _status(value: dict[str, Any]) -> str | None:
@@ -166,6 +204,6 @@ def _named(text: str) -> Mishap:
         code = named[-1]
     spelt: dict[str, str] = {}
     for word in _WORD.findall(text[:LOOKED_AT]):
-        if (stemmed := stem(word.lower())) is not None:
+        if len(word) <= LONGEST_WORD and (stemmed := stem(word.lower())) is not None:
             spelt.setdefault(stemmed, word.lower())
     return Mishap(kind, f"HTTP {code}" if code and code.isdigit() else code, tuple(spelt.items()))

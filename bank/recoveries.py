@@ -71,8 +71,8 @@ def _turn(reading: Reading, failed: list[Done], passed: Done | None) -> Turn | N
         changes = changed(last, passed)
         between = [step for step in steps[last.place + 1 : passed.place] if step.mishap is None]
         others = tuple(dict.fromkeys(step.action for step in between))[:MOST_BETWEEN]
-        if len(changes) > MOST_CHANGES:
-            return None
+        if len(changes) > MOST_CHANGES or not (changes or _same_call(reading, last, passed)):
+            return None  # another call, rather than a second try
         how: How = "changed" if changes else "after" if others else "again"
         if last.mishap.empty and (how != "changed" or len(changes) > 1 or not reading.work.succeeded):
             return None  # another question, rather than the same one asked better
@@ -85,6 +85,12 @@ def _turn(reading: Reading, failed: list[Done], passed: Done | None) -> Turn | N
     if last.mishap.empty or reading.work.succeeded:
         return None
     return Turn(reading, last.action, last.mishap, "stuck", memories, tries=_unchanged(failed))
+
+
+def _same_call(reading: Reading, one: Done, other: Done) -> bool:
+    """Whether it was handed in in the same words: a name that is quoted is cut, and so are long parameters."""
+    before, after = (reading.work.steps[step.place] for step in (one, other))
+    return before.action.split() == after.action.split() and before.parameters == after.parameters
 
 
 def _unchanged(failed: list[Done]) -> int:
@@ -116,6 +122,8 @@ def told_change(change: Change) -> str:
         return f"{name} was changed from {was.said} to {now.said}"
     if was.number is not None and now.number is not None:
         return f"{name} was given a {'larger' if now.number > was.number else 'smaller'} {noun(now.said)}"
+    if was.said == now.said and not change.name:
+        return "the text was another one"
     if was.said == now.said:
         other = f"other {now.said.split(' ', 1)[1]}" if now.said[0].isdigit() else f"another {noun(now.said)}"
         return f"{name} was given {other}"

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from bank.steps import SUSPECT, Reading
-from bank.words import stem, words_of
+from bank.words import LONGEST_WORD, stem, stems, words_of
 from bank.work import Work
 
 LONGEST_PREFERENCE = 120
@@ -77,7 +77,7 @@ def own_words(reading: Reading) -> frozenset[str]:
     own += [part for found in _NAMED.findall(text) for part in found.split()]
     own += [word for step in reading.steps for given in step.given.values() for word in given.own]
     own += [part for step in reading.steps for name in step.own for part in name.split()]
-    return frozenset(found for word in own if (found := stem(word.lower())) is not None)
+    return frozenset(stems(own))
 
 
 def _named(text: str) -> list[str]:
@@ -98,8 +98,7 @@ def _named(text: str) -> list[str]:
 
 def names_in(reading: Reading) -> frozenset[str]:
     """Stems of what a request may name: not to be told from one request alone."""
-    named = _named(reading.work.request[:LONGEST_REQUEST])
-    return frozenset(found for word in named if (found := stem(word.lower())) is not None)
+    return frozenset(stems(_named(reading.work.request[:LONGEST_REQUEST])))
 
 
 def names_somebody(preference: str) -> bool:
@@ -141,8 +140,7 @@ class Requests:
         shared = Counter(word for other in others for word in self._topics[other.session] & mine)
         spelt: dict[str, str] = {}
         for word in _TOKEN.findall(_without_marks(self._work.request[:LONGEST_REQUEST])):
-            found = stem(word.lower())
-            if found in mine and found not in spelt:
+            if len(word) <= LONGEST_WORD and (found := stem(word.lower())) in mine and found not in spelt:
                 spelt[found] = word.lower()
         place = {word: number for number, word in enumerate(spelt)}
         wanted = [

@@ -11,16 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
+from urllib.parse import parse_qsl
 
+from bank.literals import read_literal
 from bank.mishaps import Mishap, mishap
 from bank.work import Work
 
 LONGEST_NAME = 40
-LONGEST_ACTION = 2_000  # what is read of it
+LONGEST_ACTION = 2_000  # what is read of one that is no JSON
 LONGEST_NUMBER = 8
 MOST_PARAMETERS = 40
 LONGEST_PARAMETERS = 8_000
-LONGEST_RESULT, END_OF_RESULT = 4_000, 600  # of a longer one its beginning and its end are read
 
 A_VALUE = "a value"
 
@@ -32,11 +33,14 @@ SUSPECT = re.compile(
 _CALL = re.compile(r"\s*([\w.:-]{1,80})\s*\((.*)\)\s*;?\s*", re.DOTALL)
 _HTTP = re.compile(r"\s*(GET|POST|PUT|PATCH|DELETE|HEAD)\s+(\S+)", re.IGNORECASE)
 _PAIR = re.compile(r"""([A-Za-z_][\w.-]{0,60})\s*[=:]\s*("[^"]*"|'[^']*'|[^,;\s&]+)""")
+_CALLED = ("name", "tool", "tool_name", "function", "action", "method")
+_CALLED_WITH = ("arguments", "args", "parameters", "params", "input", "tool_input", "action_input", "kwargs")
 _HAS_DIGIT = re.compile(r"\d")
 _DATE = re.compile(r"\d{4}-\d\d(-\d\d)?([T ][\d:.]+.*)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}|\d{8}")
 _SETTING_VALUE = re.compile(r"[a-z]{1,20}(?:[_-][a-z]{1,20}){0,2}|[A-Z]{1,5}")  # a word of a few, or a code like EUR
 _PERSON = re.compile(
-    r'''"(?:first|last|full|family|given|middle|user|customer|contact|passenger|employee)_?[nN]ame"\s*:\s*"([^"]{1,60})"'''
+    r"""["'](?:first|last|full|family|given|middle|user|customer|contact|passenger|employee)_?[nN]ame["']\s*:\s*"""
+    r"""["']([^"']{1,60})["']"""
 )
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _PARTS = re.compile(r"[\W\d_]+")
@@ -127,35 +131,58 @@ class Reading:
 
 
 def read(work: Work) -> Reading:
+    """Parameters and mishaps are the same whether a session comes whole or as `works_like` cuts it."""
     steps = []
     for place, step in enumerate(work.steps):
-        action, inside = action_of(step.action)
-        given = given_of(step.parameters[: LONGEST_PARAMETERS + 1] if step.parameters is not None else inside)
+        action, inside = action_of(step.action[:LONGEST_PARAMETERS])
+        parameters = step.parameters[: LONGEST_PARAMETERS + 1] if step.parameters is not None else None
+        given = {**given_of(inside), **given_of(parameters)}
         own = tuple(_PERSON.findall(step.result[:LONGEST_PARAMETERS])) if step.result else ()
-        steps.append(Done(action, step.memory, given, mishap(shortened(step.result)), place, own))
+        steps.append(Done(action, step.memory, given, mishap(step.result), place, own))
     return Reading(work, tuple(steps))
 
 
-def shortened(result: str | None) -> str | None:
-    """As `works_like` cuts it, so that two that are the same are read the same. It stays longer than what is whole."""
-    if result is None or len(result) <= LONGEST_RESULT:
-        return result
-    return result[: LONGEST_RESULT + 1 - END_OF_RESULT] + result[-END_OF_RESULT:]
-
-
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=1_024)
 def action_of(text: str) -> tuple[str, str | None]:
-    """The name to compare and to quote, and what stood in its parentheses."""
+    """The name to compare and to quote, and what it was given within the same text, as `given_of` reads it."""
+    if text.lstrip().startswith("{") and (call_of := _json_call(text)) is not None:
+        return call_of
     text = text[:LONGEST_ACTION]
     if (call := _CALL.fullmatch(text)) is not None:
         return quotable(call.group(1)), call.group(2)
     if (request := _HTTP.match(text)) is not None:
-        path = re.sub(r"^https?://[^/]*", "", request.group(2)).split("?")[0]
-        path = "/".join(
-            "{id}" if _HAS_DIGIT.search(part) and not re.fullmatch(r"v\d+", part) else part for part in path.split("/")
-        )
-        return quotable(f"{request.group(1).upper()} {path}"), None
+        return _http_call(request.group(1).upper(), request.group(2))
+    if _SQL.match(text):
+        return text.split(None, 1)[0].upper(), text
     return quotable(text), None
+
+
+def _http_call(method: str, address: str) -> tuple[str, str | None]:
+    """The ids of its path, and what stands behind a question mark, are what it was given."""
+    path, _, query = re.sub(r"^https?://[^/]*", "", address).partition("?")
+    parts = path.split("/")
+    ids = [part for part in parts if _HAS_DIGIT.search(part) and not re.fullmatch(r"v\d+", part)]
+    given: dict[str, list[str]] = {"id": ids} if ids else {}
+    for name, value in parse_qsl(query, keep_blank_values=True, max_num_fields=LONGEST_ACTION):
+        given.setdefault(name, []).append(value)
+    name = quotable(f"{method} {'/'.join('{id}' if part in ids else part for part in parts)}")
+    return name, json.dumps(given) if given else None
+
+
+def _json_call(text: str) -> tuple[str, str | None] | None:
+    """A call as models and agents write it: a name, and what it is given, by one of the names these have."""
+    try:
+        value = read_literal(text)
+    except ValueError:
+        return None
+    for inner in ("function", "params"):
+        if isinstance(value.get(inner), dict) and "name" in value[inner]:
+            value = value[inner]
+    name = next((found for key in _CALLED if isinstance(found := value.get(key), str) and found.strip()), None)
+    if name is None:
+        return None
+    given = next((value[key] for key in _CALLED_WITH if value.get(key) is not None), None)
+    return quotable(name), given if given is None or isinstance(given, str) else json.dumps(given)
 
 
 @lru_cache(maxsize=4_096)
@@ -173,14 +200,14 @@ def quotable(text: str, most: int = LONGEST_NAME) -> str:
 
 
 def given_of(text: str | None) -> dict[str, Given]:
-    """Parameters by name: of a JSON object, of `name=value` pairs, or one without a name."""
+    """Parameters by name: of a JSON object or a dict of Python's, of `name=value` pairs, or one without a name."""
     if text is None or not text.strip():
         return {}
     flat: dict[str, list[Any]] = {}
     if len(text) <= LONGEST_PARAMETERS:
         try:
-            _flatten("", json.loads(text), flat)
-        except (ValueError, RecursionError):
+            _flatten("", read_literal(text), flat)
+        except ValueError:
             if not _SQL.match(text):
                 for name, value in _PAIR.findall(text)[:MOST_PARAMETERS]:
                     flat.setdefault(name, []).append(value.strip("\"'"))

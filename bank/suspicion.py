@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bank.mishaps import failed
-from bank.words import stem
+from bank.words import stems
 from bank.work import Learnt, Work
 
 SHARED = 0.6  # of the lesson's words, in one passage
@@ -124,7 +124,7 @@ def suspect(lessons: Sequence[Learnt], work: Work) -> list[bool]:
 
 def _words(text: str) -> list[str]:
     """In their order, stemmed, without stop words; of a script without spaces each sign."""
-    return [found for word in _WORD.findall(text) if (found := stem(word.lower())) is not None]
+    return stems(_WORD.findall(text))
 
 
 def _sentences(text: str) -> Iterator[str]:

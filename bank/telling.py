@@ -11,8 +11,8 @@ MOST_NAMED = 5
 
 
 def named(names: Sequence[str], most: int = MOST_NAMED) -> str:
-    """`a`, `b` and `c`."""
-    quoted = [f"`{name}`" for name in names[:most]]
+    """`a`, `b` and `c`; a parameter that has no name is a text."""
+    quoted = [f"`{name}`" if name else "a text" for name in names[:most]]
     if len(names) > most:
         return f"{', '.join(quoted)} and {len(names) - most} more"
     return " and ".join(filter(None, (", ".join(quoted[:-1]), *quoted[-1:])))
@@ -69,7 +69,8 @@ def _told_traits(contrast: Contrast) -> tuple[str, str]:
             given = named([trait.names[1] for trait in same])
             return f"{given} in `{first[0]}`", f"it was given {given}"
         case Kind.VALUE:
-            return f"{first[2]} for `{first[1]}` in `{first[0]}`", f"it was given {first[2]} for `{first[1]}`"
+            given = f"{first[2]} for `{first[1]}`" if first[1] else first[2]
+            return f"{given} in `{first[0]}`", f"it was given {given}"
         case Kind.PART:
             parts = named([trait.names[2] for trait in same if trait.names[1] == first[1]])
             return f"{parts} in the query of `{first[0]}`", f"its query had {parts}"

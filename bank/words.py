@@ -50,6 +50,11 @@ def stem(word: str) -> str | None:
     return None if word in STOP_WORDS else sys.intern(_stemmer.stemWord(word))
 
 
+def stems(words: Iterable[str]) -> list[str]:
+    """The stems of words in any case, in their order, without stop words; of what is too long for a word its beginning."""
+    return [found for word in words if (found := stem(word[:LONGEST_WORD].lower())) is not None]
+
+
 def words_of(text: str) -> Words:
     names: dict[str, str] = {}
     stems: set[str] = set()

@@ -81,6 +81,21 @@ async def test_a_session_is_a_path_from_the_request_to_the_answer(cairn: Service
     assert len(edges) == 5
 
 
+async def test_steps_are_read_in_whatever_shape_agents_write_them(cairn: Service) -> None:
+    """What Python prints, a tool's answer by MCP, an exit code: what failed is marked so, and what got past it is told."""
+    steps = [
+        {"action": "fetch", "parameters": "{'limit': 500}", "result": "{'error': 'too many requests', 'status': 429}"},
+        {"action": '{"name": "fetch", "arguments": {"limit": 100}}', "result": "{'rows': 100, 'error': None}"},
+        {"action": "check", "result": '{"content": [{"type": "text", "text": "no such sheet"}], "isError": true}'},
+        {"action": "make report", "result": "make: *** No rule to make target\nexit code: 2"},
+        {"action": "GET /reports/7?page=1", "result": ""},
+    ]
+    parts = {"convId": "shapes", "namespace": "shapes", "request": "Draw up the report on returned parcels"}
+    end = await ended(cairn, (await submit(cairn, **parts, steps=steps))["id"])
+    assert [m["status"] for m in end["memories"][1:6]] == ["failed", "done", "failed", "failed", "done"]
+    assert any("`limit` was changed from `500` to `100`" in lesson["keyLesson"] for lesson in end["lessons"])
+
+
 async def test_a_trajectory_is_recalled(cairn: Service) -> None:
     """What was handed in is found by the next question, and the path leads from the request to the step."""
     session = await submit(

@@ -194,8 +194,38 @@ def test_the_way_of_every_failure() -> None:
         ),
         (
             [step("GET /orders/8812", "404 Not Found"), step("list_orders"), step("GET /orders/9923")],
-            "`GET /orders/{id}` after “not found”: first `list_orders`",
-            "after `list_orders` the same call went well.",
+            "`GET /orders/{id}` after “not found”: change `id`",
+            "the error “not found” (HTTP 404). After `list_orders`, the next call went well when `id` was given another id.",
+        ),
+        (
+            [step("GET /orders?limit=500", "429 Too Many Requests"), step("GET /orders?limit=100")],
+            "`GET /orders` after “too many requests”: change `limit`",
+            "The next call went well when `limit` was changed from `500` to `100`.",
+        ),
+        (
+            [step("login", "Error: session expired"), step("renew_session"), step("login")],
+            "`login` after an error: first `renew_session`",
+            "after `renew_session` the same call went well.",
+        ),
+        (
+            [("fetch", "{'page_size': 500, 'mode': None}", "{'error': 'too many requests', 'status': 429}"), ("fetch", "{'page_size': 100, 'mode': None}", "{'rows': ['it\\'s \"fine\"']}")],
+            "`fetch` after “too many requests”: change `page_size`",
+            "(HTTP 429). The next call went well when `page_size` was changed from `500` to `100`.",
+        ),
+        (
+            [step('{"name": "get_weather", "arguments": {"units": "imperial"}}', "Error: invalid units"), step('{"name": "get_weather", "arguments": "{\\"units\\": \\"metric\\"}"}')],
+            "`get_weather` after “bad input”: change `units`",
+            "The next call went well when `units` was changed from `imperial` to `metric`.",
+        ),
+        (
+            [step("{'type': 'function', 'function': {'name': 'fetch', 'arguments': {'limit': 9}}}", "Error: x"), step("{'tool': 'fetch', 'args': {'limit': 5}}")],
+            "`fetch` after an error: change `limit`",
+            "The next call went well when `limit` was changed from `9` to `5`.",
+        ),
+        (
+            [step("SELECT a FROM sales", "Error: no such table"), step("SELECT a FROM sales_v2")],
+            "`SELECT` after “not found”: change the text",
+            "The next call went well when the query in the text got `FROM sales_v2` and lost `FROM sales`.",
         ),
         (
             [step("pay", "Error: payment method card_77 not found", payment_id="card_77", amount=3), step("get_user"), step("pay", payment_id="gift_12", amount=5)],
@@ -221,6 +251,29 @@ def test_an_error_and_the_step_that_got_past_it(steps: list[Any], title: str, se
     assert lesson.title == title
     assert lesson.key_lesson.startswith("In one session ") and lesson.key_lesson.endswith(seen)
     assert set(lesson.sources) == {*(f"S.{place}" for place in range(len(steps))), "S.request", "S.answer"}
+
+
+def test_another_call_is_no_second_try() -> None:
+    """Long actions whose names are cut to the same words, long parameters that differ at their end: that the same call
+    went well the second time is not said."""
+    asked = "Asked the weather service for the forecast of the coming week in "
+    cases = [
+        (step(asked + "Paris", "Error: x"), step(asked + "Lyon")),
+        (("load", "x" * 9_000 + "a", "Error: x"), ("load", "x" * 9_000 + "b", "ok")),
+    ]
+    for wrong, right in cases:
+        assert distil(session(True, wrong, right), []) == []
+        assert "try again" in one(distil(session(True, wrong, (*wrong[:2], "ok")), [])).title
+
+
+def test_a_parameter_without_a_name() -> None:
+    """It is told as a text, and a word that several gave is told alone."""
+    failed, passed = [session(False, ("open", None, "ok")) for _ in range(2)], session(True, ("open", "x y", "ok"))
+    lesson = one(distil(session(True, ("open", "x y", "ok")), [*failed, passed]))
+    assert lesson.title == "Do: a text in `open`"
+    failed, passed = [session(False, ("open", "south", "ok")) for _ in range(2)], session(True, ("open", "north", "ok"))
+    lesson = one(distil(session(True, ("open", "north", "ok")), [*failed, passed]))
+    assert lesson.title == "Do: `north` in `open`"
 
 
 def test_the_same_turn_in_several_sessions_is_one_lesson_with_all_of_them() -> None:
@@ -339,6 +392,10 @@ def test_what_is_somebodys_own_stays_out() -> None:
     text = f"{lesson.title} {lesson.key_lesson} {lesson.context_to_prefer}".lower()
     for own in ("ada", "byron", "1815", "hxdubj", "klmnop", "2026", "250", "example"):
         assert own not in text
+    for result in ('{"first_name": "Rosa"}', "{'first_name': 'Rosa'}"):
+        failing = [step("ask", "Error: x", n=1), step("ask", result, n=2)]
+        lesson = one(distil(session(True, *failing, request="cancel the parcel of rosa"), []))
+        assert lesson.context_to_prefer == "When the request is about cancel, parcel and the work uses `ask`."
 
 
 @pytest.mark.parametrize(
@@ -515,6 +572,9 @@ def test_endless_texts_end() -> None:
         ") " * 50_000,
         "$" + "." * 100_000,
         "1," * 50_000,
+        "{'" + "\\'" * 50_000,
+        '{"a": ' * 20_000,
+        "{'name': " * 20_000,
     ):
         failing = (text, text, "Error: " + text)
         works = [
@@ -551,6 +611,16 @@ def test_endless_texts_end() -> None:
         ("Erreur : accès refusé", "an error"),
         ("错误：权限不足", "an error"),
         ("Ошибка 503: сервис", "not available"),
+        ("{'error': 'quota exceeded', 'rows': None}", "too many requests"),
+        ('{"error": true, "message": "permission denied"}', "no permission"),
+        ('{"content": [{"type": "text", "text": "No such file"}], "isError": true}', "not found"),
+        ('{"type": "tool_result", "is_error": true, "content": "Request timed out"}', "a timeout"),
+        ('[{"type": "text", "text": "Error: invalid month"}]', "bad input"),
+        ('{"content": [{"type": "text", "text": "' + "x" * 5_000 + '"}], "isError": true}', "an error"),
+        ('{"status": "error", "trace": "' + "x" * 5_000 + '"}', "an error"),
+        ('{"stdout": "", "stderr": "sh: frobnicate: not found", "exit_code": 127}', "not found"),
+        ("collected 3 items\n" * 20 + "1 failed\nexit code: 1", "an error"),
+        ("Process exited with code 2", "an error"),
         ("[]", EMPTY),
         ("(0 rows)", EMPTY),
         ('{"rows": []}', EMPTY),
@@ -581,6 +651,12 @@ def test_results_that_tell_of_an_error(result: str, kind: str) -> None:
         '{"title": "Error handling in Python", "pages": 404}',
         '["Error", "Warning"]',
         "The report explains why payments failed in March and what the team did about it. " * 8,
+        "{'error': None, 'rows': [1]}",
+        '{"content": [{"type": "text", "text": "3 rows"}], "isError": false}',
+        '{"stdout": "ok", "stderr": "a warning", "exit_code": 0}',
+        "ok\nexit code: 0",
+        "The server returned status 200",
+        "Highway exit 12",
         "Failed orders by region: EU 12, US 9",
         "500 customers bought something",
         "Fehlerrate: 2 %",
