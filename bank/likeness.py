@@ -28,7 +28,13 @@ _RECALLED_LINE = re.compile(rf"^.*{_RECALLED}\s*$", re.MULTILINE)
 # The same inside a JSON string, where a line ends in a backslash and an n, or in two and an n in a string in a string.
 _ENDS = r"(?<!\\)\\{1,2}n"
 _RECALLED_IN_JSON = re.compile(rf"(?P<end>{_ENDS})(?:(?!{_ENDS}).)*{_RECALLED}(?=[\\\"]|$)", re.MULTILINE)
-_MENTIONED = re.compile(r"\blesson[ #:]{1,2}(\d{1,19})\b", re.IGNORECASE)
+_MENTIONED = re.compile(
+    r"""\b(?:lesson[ #:]{1,2}|rb_?id[\\"']{0,6}\s{0,3}[:=]\s{0,3}[\\"']{0,6})(\d{1,19})\b""", re.IGNORECASE
+)
+# What stands for a sign inside a string of JSON or Python, or inside a string in a string.
+_HEX = re.compile(r"(?:\\+u[0-9a-f]{4})+")
+_SPACE = re.compile(r"\\+[nrt]")
+_QUOTE = re.compile(r"\\+([\"'])")
 
 
 def share_words(one: str, other: str) -> bool:
@@ -110,4 +116,11 @@ def texts_of(work: Work) -> list[str]:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.lower().replace('\\"', '"').split())
+    """In small letters, the same for a text and for a string of a program that holds it."""
+    text = _HEX.sub(_signs, text.lower())
+    return " ".join(_QUOTE.sub(r"\1", _SPACE.sub(" ", text)).lower().split())
+
+
+def _signs(found: re.Match[str]) -> str:
+    digits = "".join(part[:4] for part in found[0].split("u")[1:])
+    return bytes.fromhex(digits).decode("utf-16-be", "replace")

@@ -94,19 +94,23 @@ class Chat:
                 messages=messages,
                 response_format=openai.omit if response_format is None else response_format,
             )
-            text = answer.choices[0].message.content
+            text = _text(answer.choices[0].message.content)
             cut_off = answer.choices[0].finish_reason == "length"
-            used = answer.usage.total_tokens if answer.usage is not None else None
-        except (
-            ValueError,
-            TypeError,
-            AttributeError,
-            LookupError,
-        ) as error:  # the client hands on whatever it was sent
+            used = getattr(answer.usage, "total_tokens", None)
+        # The client hands on whatever it was sent.
+        except (ValueError, TypeError, AttributeError, LookupError) as error:
             raise Unavailable("The model's endpoint answered something that is no completion.") from error
-        if not isinstance(text, str):
+        if text is None:
             raise Unavailable("The model's endpoint answered without a text.")
         return Said(text, used if isinstance(used, int) and used >= 0 else None, cut_off)
 
     async def close(self) -> None:
         await self._client.close()
+
+
+def _text(content: Any) -> str | None:
+    """What was answered; some endpoints answer in parts, with thoughts among them. None: there is no text."""
+    if not isinstance(content, list):
+        return content if isinstance(content, str) else None
+    texts = [part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    return "".join(texts) if texts else None

@@ -1,6 +1,7 @@
 """Finished work: handed in as a path in the graph, watched, tried again, deleted."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -325,17 +326,26 @@ async def test_what_has_lost_its_sources_meanwhile_is_not_learnt(
 
 async def test_a_lesson_that_came_back_with_the_work_is_not_learnt_again(cairn: Service) -> None:
     """The agent recalls a lesson of the rules and pastes it into its work, which shows the same once more: neither a
-    new lesson nor support for the old one."""
-    first = await ended(cairn, (await submit(cairn, convId="b1", namespace="back"))["id"])
+    new lesson nor support for the old one, be it the context, the answer as JSON, or the text alone in a string."""
+    refused = [{"action": "refund", "parameters": '{"way": "cash"}', "result": "Error: cash is not allowed"},
+               {"action": "refund", "parameters": '{"way": "card"}', "result": "refunded"}]  # fmt: skip
+    first = await ended(cairn, (await submit(cairn, convId="b1", namespace="back", steps=refused))["id"])
     (lesson,) = first["lessons"]
     await cairn.settled()
     recalled = await cairn.ask('{ recall(input: {query: "refund an order", namespace: "back"}) { context } }')
-    context = recalled["recall"]["context"]
+    context, told = recalled["recall"]["context"], lesson["keyLesson"]
     assert f"(lesson {lesson['rbId']})" in context
-    steps = [{"action": "recall", "result": context}, *work()["steps"]]
-    second = await ended(cairn, (await submit(cairn, convId="b2", namespace="back", steps=steps))["id"])
-    assert (second["state"], second["lessons"]) == ("NOTHING_LEARNED", [])
-    assert second["reason"] == f"It repeats lessons that it had been given: {lesson['rbId']}."
+    found = await cairn.ask('{ searchLessons(query: "refund", namespace: "back") { lesson { rbId } } }')
+    assert "“not allowed”" in told and told not in json.dumps(told)
+
+    async def with_it(result: str) -> dict[str, Any]:
+        steps = [{"action": "recall", "result": result}, *refused]
+        return await ended(cairn, (await submit(cairn, convId="b2", namespace="back", steps=steps))["id"])
+
+    shapes = (context, json.dumps(found), json.dumps([told]), json.dumps(json.dumps(told)), str([told]))
+    for end in await asyncio.gather(*map(with_it, shapes)):
+        assert (end["state"], end["lessons"]) == ("NOTHING_LEARNED", [])
+        assert end["reason"] == f"It repeats lessons that it had been given: {lesson['rbId']}."
 
 
 async def test_the_same_key_is_one_session(cairn: Service) -> None:

@@ -272,6 +272,28 @@ async def test_an_endpoint_without_schemas_is_asked_without_one(settings: Settin
     await distiller.close()
 
 
+@pytest.mark.parametrize(
+    ("content", "usage"),
+    [
+        ([{"type": "thinking", "thinking": []}, {"type": "text", "text": lessons(CARD)}], {"total_tokens": 9}),
+        (lessons(CARD), []),
+        (lessons(CARD), {"total_tokens": "many"}),
+        (lessons(CARD), {}),
+    ],
+    ids=["in parts", "usage is a list", "usage is no number", "usage is empty"],
+)
+async def test_an_endpoint_that_speaks_with_an_accent_is_understood(chat: ChatServer, content: Any, usage: Any) -> None:
+    """The answer comes in parts, or what it cost in another shape: the lesson is read, tokens are counted here."""
+    answer = completion("")
+    answer["choices"][0]["message"]["content"], answer["usage"] = content, usage
+    chat.always = lambda body: (200, answer)
+    distiller = OpenAIDistiller("m", KEY, chat.url, 5)
+    distilled = await distiller.distil(piece(), [])
+    assert [lesson.title for lesson in distilled.lessons] == [CARD["title"]]
+    assert distilled.tokens_used == 9 or distilled.tokens_used > 300
+    await distiller.close()
+
+
 async def test_the_same_again_supports_the_lesson_that_is_there(cairn: Service, chat: ChatServer) -> None:
     """Six sessions at once that teach the same: one lesson, with the sources of all, and a signal for each of the other
     five; what the distiller says moves it by 0.3 at most."""
