@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from bank.keys import claim_key
+from bank.keys import claim_key, digest_of
 from bank.learn import Learning
 from bank.lessons import check_namespace
 from bank.mishaps import failed
@@ -68,8 +68,7 @@ class SessionDraft(Value):
     idempotency_key: str | None = None
 
     def digest(self) -> str:
-        plain = json.dumps(["session", self.model_dump(mode="json", exclude={"idempotency_key"})], sort_keys=True)
-        return hashlib.sha256(plain.encode()).hexdigest()
+        return digest_of(["session", self.model_dump(mode="json", exclude={"idempotency_key"})])
 
 
 class Session(Value):

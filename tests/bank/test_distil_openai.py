@@ -17,10 +17,11 @@ from bank.distil_openai import RECORD_CHARACTERS, OpenAIDistiller, record
 from bank.lesson_parser import ParsedLesson, Unreadable, parse_lessons
 from bank.model import Outcome
 from bank.openai_client import Chat, Embeddings
+from bank.queue import GIVEN_UP, MOST_ATTEMPTS
 from bank.suspicion import suspect
 from bank.work import Learnt, Work, WorkStep
 from graph.errors import SetupError, Unavailable
-from tests.api.test_sessions import DELETE, ended, submit
+from tests.api.test_sessions import DELETE, READ, ended, left_of, submit
 from tests.bank.chat import ChatServer, Reply, completion, half, lessons, record_of, refuses, says
 from tests.ports import free_port
 from tests.service import Refused, Service, serving
@@ -239,8 +240,42 @@ async def test_what_was_learnt_is_held_while_a_store_is_away(
     assert (calls, len(chat.calls)) == (4, 1)
 
 
+async def test_a_session_that_is_not_over_can_be_deleted_but_not_tried_again(
+    cairn: Service, chat: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One waits for an endpoint that is away, what another taught is just being stored: retrySession is a CONFLICT,
+    deleteSession takes all of it, and the lesson is dropped."""
+    monkeypatch.setattr(bank.queue, "FIRST_PAUSE_SECONDS", 60.0)
+    chat.always = refuses(503)
+    waiting = (await submit(cairn, namespace="over", convId="over"))["id"]
+    while (await cairn.cairn.sessions.by_id(waiting)).error is None:  # type: ignore[union-attr]
+        await asyncio.sleep(0.02)
+    near, reached, go_on = cairn.cairn.vectors.near_lessons, asyncio.Event(), asyncio.Event()
+
+    async def when_told(*parts: Any) -> Any:
+        reached.set()
+        await go_on.wait()
+        return await near(*parts)
+
+    monkeypatch.setattr(cairn.cairn.vectors, "near_lessons", when_told)
+    chat.always = says(lessons(CARD))
+    running = (await submit(cairn, namespace="over", convId="over"))["id"]
+    await reached.wait()
+    for session, state in ((waiting, "QUEUED"), (running, "RUNNING")):
+        with pytest.raises(Refused, match=f"is {state}") as refused:
+            await cairn.ask("mutation($id: ID!) { retrySession(id: $id) { id } }", id=session)
+        assert refused.value.code == "CONFLICT"
+        answer = (await cairn.ask(DELETE, id=session))["deleteSession"]
+        assert (answer["deleted"], answer["memoriesRemoved"], answer["lessonsRemoved"]) == (True, 5, 0)
+    go_on.set()
+    assert (await learnt(cairn, "elsewhere"))["state"] == "DONE"  # the workers go on
+    await agreed(cairn)
+    assert await left_of(cairn, "over") == {"memories": [], "edges": [], "lessons": []}
+
+
 async def test_what_a_model_cost_is_counted_also_where_the_service_stops(settings: Settings, chat: ChatServer) -> None:
-    """It ends with a lesson in hand that cannot be stored: the session waits, with the tokens that it cost."""
+    """It ends with a lesson in hand that cannot be stored: the session waits, with the tokens that it cost. Then worker
+    after worker takes it and dies: after the fifth it is given up, and says why."""
     ours = {"distiller": "openai", "distiller_base_url": chat.url, "tenant": f"{settings.tenant}-stopped"}
     ours |= {"port": free_port()}
     chat.always = says(lessons(CARD), tokens=70)
@@ -252,7 +287,14 @@ async def test_what_a_model_cost_is_counted_also_where_the_service_stops(setting
         await asyncio.sleep(0.2)
     async with serving(settings.model_copy(update={**ours, "workers": 0, "data": settings.data / "stopped"})) as cairn:
         found = await cairn.cairn.sessions.by_id(session)
-    assert found is not None and (found.state, found.attempts, found.tokens_used) == ("QUEUED", 0, 70)
+        assert found is not None and (found.state, found.attempts, found.tokens_used) == ("QUEUED", 0, 70)
+        for token in "abcdef":
+            await cairn.cairn.graph.run(
+                "claim_sessions", ids=[session], token=token, lease=0, most=MOST_ATTEMPTS, given_up=GIVEN_UP
+            )
+        seen = await cairn.ask(READ, id=session)
+    assert (seen["session"]["state"], seen["session"]["attempts"]) == ("FAILED", 5)
+    assert seen["session"]["error"] == "Its workers died 5 times. retrySession tries again."
 
 
 async def away(*_: Any) -> Any:
