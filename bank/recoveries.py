@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from bank.literals import read_literal
 from bank.mishaps import Mishap
 from bank.steps import Done, Given, Reading, noun
 
@@ -34,7 +35,7 @@ class Turn:
     memories: tuple[str, ...]
     changes: tuple[Change, ...] = ()
     others: tuple[str, ...] = ()
-    tries: int = 1  # that failed
+    tries: int = 1  # that failed; where nothing got past it, in the very same words
 
     @property
     def alike(self) -> tuple[str, ...]:
@@ -84,18 +85,24 @@ def _turn(reading: Reading, failed: list[Done], passed: Done | None) -> Turn | N
         return Turn(reading, last.action, last.mishap, "instead", (*memories, after.memory), (), (after.action,))
     if last.mishap.empty or reading.work.succeeded:
         return None
-    return Turn(reading, last.action, last.mishap, "stuck", memories, tries=_unchanged(failed))
+    tries = sum(_same_call(reading, step, last) for step in failed)
+    return Turn(reading, last.action, last.mishap, "stuck", memories, tries=tries)
 
 
 def _same_call(reading: Reading, one: Done, other: Done) -> bool:
-    """Whether it was handed in in the same words: a name that is quoted is cut, and so are long parameters."""
+    """By all that was handed in: a name that is quoted is cut, and so are long parameters."""
     before, after = (reading.work.steps[step.place] for step in (one, other))
-    return before.action.split() == after.action.split() and before.parameters == after.parameters
+    return _exact(before.action) == _exact(after.action) and _exact(before.parameters) == _exact(after.parameters)
 
 
-def _unchanged(failed: list[Done]) -> int:
-    """How often the last call was made with the very same parameters."""
-    return sum(not changed(step, failed[-1]) for step in failed)
+def _exact(text: str | None) -> object:
+    """The same however it is spaced, and in whatever order the names of a JSON object stand."""
+    if text is None:
+        return None
+    try:
+        return read_literal(text)
+    except ValueError:
+        return text.split()
 
 
 def changed(before: Done, after: Done) -> tuple[Change, ...]:
