@@ -36,6 +36,7 @@ _PAIR = re.compile(r"""([A-Za-z_][\w.-]{0,60})\s*[=:]\s*("[^"]*"|'[^']*'|[^,;\s&
 _CALLED = ("name", "tool", "tool_name", "function", "action", "method")
 _CALLED_WITH = ("arguments", "args", "parameters", "params", "input", "tool_input", "action_input", "kwargs")
 _HAS_DIGIT = re.compile(r"\d")
+_OF_ITS_OWN = re.compile(r"[\d@%]")  # a part of an address that is no name of a thing
 _DATE = re.compile(r"\d{4}-\d\d(-\d\d)?([T ][\d:.]+.*)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}|\d{8}")
 _SETTING_VALUE = re.compile(r"[a-z]{1,20}(?:[_-][a-z]{1,20}){0,2}|[A-Z]{1,5}")  # a word of a few, or a code like EUR
 _PERSON = re.compile(
@@ -161,7 +162,7 @@ def _http_call(method: str, address: str) -> tuple[str, str | None]:
     """The ids of its path, and what stands behind a question mark, are what it was given."""
     path, _, query = re.sub(r"^https?://[^/]*", "", address).partition("?")
     parts = path.split("/")
-    ids = [part for part in parts if _HAS_DIGIT.search(part) and not re.fullmatch(r"v\d+", part)]
+    ids = [part for part in parts if _OF_ITS_OWN.search(part) and not re.fullmatch(r"v\d+", part)]
     given: dict[str, list[str]] = {"id": ids} if ids else {}
     for name, value in parse_qsl(query, keep_blank_values=True, max_num_fields=LONGEST_ACTION):
         given.setdefault(name, []).append(value)

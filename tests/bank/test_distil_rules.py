@@ -395,6 +395,13 @@ def test_what_is_somebodys_own_stays_out() -> None:
     text = f"{lesson.title} {lesson.key_lesson} {lesson.context_to_prefer}".lower()
     for own in ("ada", "byron", "1815", "hxdubj", "klmnop", "2026", "250", "example"):
         assert own not in text
+    paths = [
+        step(f"GET /v2/users/{name}%40example.org/orders", result)
+        for name, result in (("ada", "404 Not Found"), ("rosa", "ok"))
+    ]
+    lesson = one(distil(session(True, *paths), []))
+    assert lesson.title == "`GET /v2/users/{id}/orders` after “not found”: change `id`"
+    assert "ada" not in lesson.key_lesson and "rosa" not in lesson.key_lesson
     for result in ('{"first_name": "Rosa"}', "{'first_name': 'Rosa'}"):
         failing = [step("ask", "Error: x", n=1), step("ask", result, n=2)]
         lesson = one(distil(session(True, *failing, request="cancel the parcel of rosa"), []))
