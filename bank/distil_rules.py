@@ -17,7 +17,7 @@ from bank.contrast import Contrast, Kind, common_way, contrasts
 from bank.distil import Distilled
 from bank.model import Outcome
 from bank.recoveries import retried, turns
-from bank.stated import Requests, lasting, names_somebody, preferences, same_preference
+from bank.stated import PREFERENCE, Requests, lasting, names_somebody, preferences, same_preference
 from bank.steps import Reading, read, settled
 from bank.telling import arrows, named, told_contrast, told_retry, told_turn
 from bank.work import Learnt, Work
@@ -171,7 +171,7 @@ def _preferences(new: Reading, others: Sequence[Reading]) -> Iterable[Finding]:
         yield Finding(
             strength=1.3 + 0.7 * len(same),
             rule="preference",
-            title=f"Preference: {stated}",
+            title=f"{PREFERENCE}{stated}",
             lesson=f"{often}, in their own words: “{stated}”. Keep to it where a request leaves it open, or ask.",
             others=same,
         )

@@ -21,6 +21,7 @@ from bank.likeness import GivenLessons, mean_the_same, repeats_given, share_word
 from bank.model import Lesson, LessonDraft, LessonStatus, Outcome, SignalKind
 from bank.sessions import SessionState
 from bank.signals import append
+from bank.stated import PREFERENCE, same_preference
 from bank.suspicion import suspect
 from bank.sync import Change, Sync
 from bank.vectors import Vectors
@@ -212,8 +213,19 @@ def _titles(drafts: Sequence[LessonDraft]) -> list[str]:
     return [draft.title for draft in drafts if draft.title and draft.learned_by == RulesDistiller.name]
 
 
+def _by_rules(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
+    """Sentences of the rules share their pattern whatever they say: two of them are compared by what was found."""
+    return lesson.learned_by == draft.learned_by == RulesDistiller.name
+
+
 def _same_finding(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
-    return lesson.learned_by == draft.learned_by == RulesDistiller.name and lesson.title == draft.title
+    return _by_rules(draft, lesson) and lesson.title == draft.title
+
+
+def _same_wish(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
+    titles = (draft.title or "", lesson.title or "")
+    one, other = (title.removeprefix(PREFERENCE) for title in titles)
+    return all(title.startswith(PREFERENCE) for title in titles) and same_preference(one, other)
 
 
 def _same_kind(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
@@ -231,7 +243,11 @@ def _found_before(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
 
 
 def _may_be_twins(draft: LessonDraft, lesson: Lesson | LessonDraft) -> bool:
-    return _same_kind(draft, lesson) and share_words(draft.key_lesson, lesson.key_lesson)
+    if not _same_kind(draft, lesson):
+        return False
+    if _by_rules(draft, lesson):
+        return _same_wish(draft, lesson)
+    return share_words(draft.key_lesson, lesson.key_lesson)
 
 
 def _standing(lesson: Lesson) -> int:
@@ -253,7 +269,7 @@ def _are_twins(draft: LessonDraft, lesson: Lesson | LessonDraft, vectors: Mappin
 
 
 def _repeats(draft: LessonDraft, given: Lesson, vectors: Mapping[str, Vector]) -> bool:
-    """Sentences of the rules share their pattern whatever they say: they are compared by what was found."""
+    """A lesson of the rules repeats one that they found: what it was made of is seen, not told."""
     if draft.learned_by == RulesDistiller.name:
         return _same_finding(draft, given)
     return repeats_given(

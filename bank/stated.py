@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from bank.claims import Claim, claims_of
+from bank.likeness import exact_parts
 from bank.steps import SUSPECT, Reading
 from bank.words import LONGEST_WORD, stem, stems, words_of
 from bank.work import Work
@@ -15,6 +17,7 @@ LONGEST_PREFERENCE = 120
 LONGEST_SENTENCE = 600
 LONGEST_REQUEST = 20_000
 FEWEST_WORDS = 3
+PREFERENCE = "Preference: "  # how the title of such a lesson begins
 SAME = 0.5  # of the words of two preferences
 MOST_CONTEXT_WORDS = 10
 LONGEST_CODE = 3  # EU, SQL and JFK are nobody
@@ -202,5 +205,19 @@ def _generalised(line: str, own: Iterable[str]) -> str:
 
 
 def same_preference(one: str, two: str) -> bool:
+    """They share most of their words, and neither has a word for another word, a "not", a name or a number that the other
+    lacks, or prefers what the other rejects."""
     words, others = words_of(one).all, words_of(two).all
-    return len(words & others) >= SAME * len(words | others)
+    return (
+        exact_parts(one) == exact_parts(two)
+        and (words <= others or others <= words)
+        and len(words & others) >= SAME * len(words | others)
+        and not any(_reverses(claim, other) for claim in claims_of(one) for other in claims_of(two))
+    )
+
+
+def _reverses(one: Claim, other: Claim) -> bool:
+    if one.order is None or other.order is None:
+        return False
+    (first, second), (others_first, others_second) = one.order, other.order
+    return not (first - second).isdisjoint(others_second - others_first)

@@ -167,6 +167,22 @@ async def test_what_got_past_an_error_is_learnt_without_a_model(cairn: Service) 
     assert {second["memories"][0]["id"], *lesson["linkNodes"]} <= set(second["lessons"][0]["linkNodes"])
 
 
+async def test_what_the_rules_find_is_known_by_what_it_is_about(cairn: Service) -> None:
+    """Two wishes in one request are two lessons, though their sentences are alike; a third session that has one of them
+    in other words supports that one."""
+    parts: dict[str, Any] = {"namespace": "wishes", "steps": [], "answer": None}
+    request = "Report the margin by region. Please always answer in French. I prefer short answers."
+    first = await ended(cairn, (await submit(cairn, convId="w1", request=request, **parts))["id"])
+    titles = {lesson["title"]: lesson["rbId"] for lesson in first["lessons"]}
+    assert titles.keys() == {"Preference: Please always answer in French", "Preference: I prefer short answers"}
+    request = "Report the margin by region. Please never draw any charts."
+    other = await ended(cairn, (await submit(cairn, convId="w2", request=request, **parts))["id"])
+    assert [lesson["title"] for lesson in other["lessons"]] == ["Preference: Please never draw any charts"]
+    request = "Report the margin by region. I'd really prefer short answers."
+    third = await ended(cairn, (await submit(cairn, convId="w3", request=request, **parts))["id"])
+    assert [lesson["rbId"] for lesson in third["lessons"]] == [titles["Preference: I prefer short answers"]]
+
+
 async def test_what_was_found_before_is_known_among_many_like_it(cairn: Service) -> None:
     """Thirty lessons of somebody's hand say nearly the same: the second session supports the lesson that the first one
     taught, and nothing is learnt twice."""
