@@ -107,7 +107,7 @@ def names_in(text: str) -> set[str]:
 @lru_cache(maxsize=CACHED_SENTENCES)
 def stems_of(sentence: str) -> frozenset[str]:
     """The words of a sentence, stemmed, without stop words."""
-    return frozenset(found for word in _short(sentence.lower()) if (found := stem(word)) is not None)
+    return frozenset(stems(_short(sentence)))
 
 
 def as_written(text: str) -> dict[str, str]:
