@@ -27,7 +27,6 @@ ONNX_MODEL = Pin(
 # Without it such models lose up to half their recall; passages are embedded as they are.
 BGE_QUERY_PREFIX = "Represent this sentence for searching relevant passages: "
 ONNX_TOKENS = 256
-ONNX_BATCH = 8  # more at once is slower: what a batch needs no longer fits into the processor's cache
 WORDLLAMA_CHARACTERS = 16_384
 WORDLLAMA_BATCH = 65_536  # characters at once, counted as the library pads them: each text as long as the longest
 CACHED_TEXTS = 8_192
@@ -126,7 +125,7 @@ class OnnxModel:
             self._pooling = POOLING[said.get("pooling", "cls")]
             self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
             self._tokenizer.enable_truncation(int(said.get("tokens", ONNX_TOKENS)))
-            self._tokenizer.enable_padding()
+            self._tokenizer.no_padding()
             options = onnxruntime.SessionOptions()
             options.log_severity_level = 3
             # Its threads would go on spinning after a text, on processors that Neo4j and Milvus wait for by then.
@@ -143,24 +142,20 @@ class OnnxModel:
             ) from error
 
     def encode(self, texts: Sequence[str], query: bool) -> Vectors:
-        texts = [self._prefix + text for text in texts] if query else texts
-        encodings = self._tokenizer.encode_batch(list(texts))
-        # A batch is as wide as its longest text: texts of like length go together.
-        order = sorted(range(len(texts)), key=lambda i: sum(encodings[i].attention_mask))
-        rows: list[npt.NDArray[np.float32]] = [np.empty(0, np.float32)] * len(texts)
-        for start in range(0, len(order), ONNX_BATCH):
-            places = order[start : start + ONNX_BATCH]
-            width = max(sum(encodings[i].attention_mask) for i in places)
-            feed = {
-                "input_ids": np.array([encodings[i].ids[:width] for i in places], np.int64),
-                "attention_mask": np.array([encodings[i].attention_mask[:width] for i in places], np.int64),
-                "token_type_ids": np.array([encodings[i].type_ids[:width] for i in places], np.int64),
-            }
-            hidden = self._session.run(None, {name: feed[name] for name in feed if name in self._inputs})[0]
-            pooled = self._pooling(hidden, feed["attention_mask"][:, :, None])
-            for place, vector in zip(places, normalised(pooled), strict=True):
-                rows[place] = vector
-        return np.stack(rows)
+        """One text at a time: a quantised model scales what it computes by the largest value in the batch, so that a text
+        would have another vector in other company. It is no slower: what a batch needs does not fit into the
+        processor's cache."""
+        return np.concatenate([self._encode_one(self._prefix + text if query else text) for text in texts])
+
+    def _encode_one(self, text: str) -> Vectors:
+        encoding = self._tokenizer.encode(text)
+        feed = {
+            "input_ids": np.array([encoding.ids], np.int64),
+            "attention_mask": np.array([encoding.attention_mask], np.int64),
+            "token_type_ids": np.array([encoding.type_ids], np.int64),
+        }
+        hidden = self._session.run(None, {name: feed[name] for name in feed if name in self._inputs})[0]
+        return normalised(self._pooling(hidden, feed["attention_mask"][:, :, None]))
 
 
 class WordLlamaModel:
