@@ -162,7 +162,8 @@ class Sync:
         self._under_way: set[int] = set()  # revisions that a request of ours is writing or waiting for
         self._queued: set[int] = set()  # those of them that the loop has not finished with
         self._given_up = 0  # the last revision of ours that Milvus was away for
-        self._indexed: list[Change] = []  # in the index, their marks still to be cleared
+        self._indexed: dict[str | int, Change] = {}  # in the index by their ids, their marks still to be cleared
+        self._clearing: dict[str | int, Change] = {}  # those of them whose marks are being cleared
         self._answered: list[Job] = []  # all that these wrote is in the index
         self._work = asyncio.Event()
         self._turn = asyncio.Lock()
@@ -334,11 +335,11 @@ class Sync:
         async with self._turn:
             share = max(1, ROUND // len(self._jobs))
             taken = [(job, [job.changes.popleft() for _ in range(min(share, len(job.changes)))]) for job in self._jobs]
-            changes = [change for _, some in taken for change in some]
+            changes = [self._as_known(change) for _, some in taken for change in some]
             await self._put_rows(changes, SECONDS)
             done = [job for job, _ in taken if not job.changes]
             self._jobs = deque(job for job in self._jobs if job.changes)
-            self._indexed += changes
+            self._indexed |= {_key(change.record): change for change in changes}
             self._answered += done
             for job in done:  # it can be found: nobody need wait until the marks are cleared
                 if not job.done.done():
@@ -346,15 +347,25 @@ class Sync:
         if len(self._indexed) >= CLEARED:
             self._start(self._settle_later())
 
+    def _as_known(self, change: Change) -> Change:
+        """A record that was deleted and made anew may have a row all the same: that of its earlier self, put there after
+        the deletion had been seen to. Until the marks of that row are cleared only this process knows of it."""
+        key = _key(change.record)
+        return Change(change.record, change.fresh and key not in self._indexed and key not in self._clearing)
+
     async def settle(self) -> None:
         """The second half of marked -> settled, for all that is in the index: a transaction for each write would cost
         as much as the write."""
         async with self._settling:  # whoever has called it knows that no older call is under way
-            indexed, self._indexed = self._indexed, []
+            self._clearing, self._indexed = self._indexed, {}
             answered, self._answered = self._answered, []
             try:
-                await self._clear_marks(indexed)
+                await self._clear_marks(list(self._clearing.values()))
+            except BaseException:
+                self._swept = float("-inf")  # a row whose record is gone may be there without a note of it
+                raise
             finally:  # marks that could not be cleared are anybody's to take up
+                self._clearing = {}
                 for job in answered:
                     self._forget(job)
 
@@ -515,13 +526,17 @@ class Sync:
 R = TypeVar("R", Memory, Lesson)
 
 
+def _key(record: Memory | Lesson) -> str | int:
+    return record.id if isinstance(record, Memory) else record.rb_id
+
+
 def _latest(changes: Sequence[Change], kind: type[R]) -> list[tuple[R, bool]]:
     """Each record once, as it was changed last: two rows of one key in one call would both be kept. Should the order
     have been another one, the mark is set again when it is to be cleared."""
     found: dict[Any, tuple[R, bool]] = {}
     for change in changes:
         if isinstance(change.record, kind):
-            key = change.record.id if isinstance(change.record, Memory) else change.record.rb_id
+            key = _key(change.record)
             fresh = change.fresh or (key in found and found[key][1])
             found[key] = (change.record, fresh)
     return list(found.values())

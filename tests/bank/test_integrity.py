@@ -279,3 +279,41 @@ async def test_a_write_between_two_looks_is_indexed_once(cairn: Service, monkeyp
     report = await cairn.settled()
     assert report["ok"], str(report)
     assert report["nodes"] == report["nodeVectors"]
+
+
+async def test_a_record_that_comes_back_before_its_first_row_is_settled(
+    cairn: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Written, deleted, and its row removed before there was one; then the row of the first write arrives, and the record
+    is written again. The second write replaces the row of the first: two of one record would stay."""
+    insert, held, waiting, again = cairn.cairn.vectors.insert, asyncio.Event(), asyncio.Event(), []
+
+    async def text_is(text: str) -> None:
+        while getattr((await cairn.cairn.bank.memories.by_id(["BACK"])).get("BACK"), "text", None) != text:
+            await asyncio.sleep(0.01)
+
+    async def late(collection: str, rows: list[dict[str, Any]], *how: Any) -> None:
+        names = [row.get("pointer_to_node") for row in rows]
+        if "HOLD" in names:
+            waiting.set()
+            await held.wait()
+        await insert(collection, rows, *how)
+        if "BACK" in names and not again:
+            again.append(asyncio.create_task(cairn.remember(memories=[{"event": {"id": "BACK", "text": "Second."}}])))
+            await text_is("Second.")
+
+    monkeypatch.setattr(cairn.cairn.vectors, "insert", late)
+    hold = asyncio.create_task(cairn.remember(memories=[{"event": {"id": "HOLD", "text": "Hold."}}]))
+    await waiting.wait()
+    remover = asyncio.create_task(cairn.cairn.sync.drain())
+    first = asyncio.create_task(cairn.remember(memories=[{"event": {"id": "BACK", "text": "First."}}]))
+    await text_is("First.")
+    await cairn.ask('mutation { deleteMemory(id: "BACK") { deleted } }')
+    held.set()
+    await asyncio.gather(hold, remover, first)
+    await asyncio.gather(*again)
+    report = await cairn.settled()
+    assert report["ok"], str(report)
+    assert report["nodes"] == report["nodeVectors"]
+    found = (await cairn.ask('{ searchMemories(query: "second", limit: 1) { memory { id } } }'))["searchMemories"]
+    assert found == [{"memory": {"id": "BACK"}}]
