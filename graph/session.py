@@ -43,6 +43,7 @@ READ_SECONDS = 30.0
 WRITE_SECONDS = 60.0
 SILENT_SECONDS = 5.0  # after its time limit Neo4j should have ended a statement; one that says nothing is given up
 MOST_STARTS = 20
+MOST_LOOKS = 3  # at records that are deleted while they are read; what is not whole by then is no record
 
 
 class StartAgain(Exception):
@@ -85,10 +86,17 @@ class Graph:
         self.round_trips = 0
 
     async def read(self, name: str, /, **parameters: Any) -> list[Row]:
-        """Runs one statement of `cypher/read`."""
+        """Runs one statement of `cypher/read`. A record that was deleted while it was read comes without its type or its
+        properties: then all of it is read again, so that a page is as long as it should be."""
         if statements()[name].mode != "read":
             raise ValueError(f"{name} writes")
-        return await self._alone(name, READ_ACCESS, parameters)
+        whole: list[Row] = []
+        for _ in range(MOST_LOOKS):
+            rows = await self._alone(name, READ_ACCESS, parameters)
+            whole = [row for row in rows if _is_whole(row)]
+            if len(whole) == len(rows):
+                break
+        return whole
 
     async def repeat(self, name: str, /, **parameters: Any) -> list[Row]:
         """Runs one statement of `cypher/write` that may safely be run twice, in one round trip: if the connection is lost
@@ -182,6 +190,15 @@ async def _data(result: Any) -> list[Row]:
         rows: list[Row] = found[0]["rows"]  # maps and lists already: `data` would copy every value of them
         return rows
     return [record.data() for record in found]
+
+
+def _is_whole(row: Row) -> bool:
+    """Whether a record has all that makes it one; a row of anything else is whole."""
+    if not isinstance(row, dict) or "properties" not in row:
+        return True
+    properties = row["properties"]
+    named = all(row.get(name, "") is not None for name in ("type", "source", "target"))
+    return named and ("id" in properties or "rb_id" in properties)
 
 
 async def connect(uri: str, user: str, password: str, tenant: str, database: str | None = None) -> Graph:

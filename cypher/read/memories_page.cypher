@@ -5,6 +5,7 @@ MATCH (m:Memory)
 WHERE m.tenant = $tenant AND m.ingestion_time <= $before_time AND m.id IS NOT NULL
 WITH m ORDER BY m.tenant DESC, m.ingestion_time DESC, m.id DESC // as the index has them: nothing is sorted, the limit ends the search
 WHERE (m.ingestion_time < $before_time OR m.id < $before_id)
+  AND size(labels(m)) > 1
   AND ($types IS NULL OR any(l IN labels(m) WHERE l IN $types))
   AND ($conv_id IS NULL OR m.conv_id = $conv_id)
   AND all(tag IN $tags WHERE tag IN m.tags)

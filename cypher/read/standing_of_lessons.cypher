@@ -4,7 +4,7 @@
 // returns: rows of [rb_id, revision, status, namespace, scope, outcome, link_nodes (the first ten), created_at, when it was used last or else changed (seconds since 1970), confidence, usage_count, offered_count, whether it is linked to other lessons, whether it is hidden until it is indexed, properties (null where they were not asked for)]
 MATCH (l:Lesson) WHERE l.tenant = $tenant AND l.rb_id IN $ids
 WITH l, coalesce(l.last_used_at, l.updated_at) AS moved
-RETURN collect([l.rb_id, l.revision, l.status, l.namespace, l.scope, l.outcome, l.link_nodes[..10],
+WITH [l.rb_id, l.revision, l.status, l.namespace, l.scope, l.outcome, l.link_nodes[..10],
   toString(l.created_at), moved.epochMillis / 1000.0,
   coalesce(l.confidence_ahead[(timestamp() / 1000 - l.idle_since) / l.idle_period], l.confidence_ahead[-1], l.confidence),
   l.usage_count, coalesce(l.offered_count, 0),
@@ -12,4 +12,6 @@ RETURN collect([l.rb_id, l.revision, l.status, l.namespace, l.scope, l.outcome, 
   coalesce(l.hidden_until_indexed, false),
   CASE WHEN l.rb_id IN $shown THEN l {.*, created_at: toString(l.created_at), updated_at: toString(l.updated_at),
     last_used_at: toString(l.last_used_at),
-    confidence: coalesce(l.confidence_ahead[(timestamp() / 1000 - l.idle_since) / l.idle_period], l.confidence_ahead[-1], l.confidence)} END]) AS rows
+    confidence: coalesce(l.confidence_ahead[(timestamp() / 1000 - l.idle_since) / l.idle_period], l.confidence_ahead[-1], l.confidence)} END] AS row
+WHERE row[2] IS NOT NULL AND (row[14] IS NULL OR row[14].rb_id IS NOT NULL) // not deleted while it was read
+RETURN collect(row) AS rows

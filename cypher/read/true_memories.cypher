@@ -14,6 +14,8 @@ WITH m, id IN $shown AS shown, (true
   AND ($overlap_start IS NULL OR (m:Event
     AND coalesce(m.end_date, m.start_date) >= $overlap_start
     AND coalesce(m.start_date, m.end_date) <= $overlap_end))) AS passes
-RETURN collect([m.id, m.revision, passes,
+WITH shown, [m.id, m.revision, passes,
   CASE WHEN shown THEN [l IN labels(m) WHERE l <> 'Memory'][0] END,
-  CASE WHEN shown THEN m {.*, ingestion_time: toString(m.ingestion_time), update_time: toString(m.update_time)} END]) AS rows
+  CASE WHEN shown THEN m {.*, ingestion_time: toString(m.ingestion_time), update_time: toString(m.update_time)} END] AS row
+WHERE row[0] IS NOT NULL AND (NOT shown OR row[3] IS NOT NULL AND row[4].id IS NOT NULL) // not deleted while it was read
+RETURN collect(row) AS rows

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+import graph.session
 from tests.service import Refused, Service
 
 PAGE = """query($filter: MemoryFilter, $first: Int!, $after: String) { memories(filter: $filter, first: $first, after: $after) {
@@ -221,3 +222,41 @@ async def test_nested_fields_take_one_query_a_level(cairn: Service) -> None:
             await cairn.ask(query, first=first)
             spent.append(cairn.cairn.graph.round_trips - before)
         assert min(spent) == 5  # the sources were among the ends: no sixth
+
+
+async def test_a_record_that_is_deleted_while_it_is_read(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neo4j then returns it without its type and its properties: it is read again, and the answer is whole."""
+    data, torn = graph.session._data, []
+
+    async def late(result: Any) -> list[graph.session.Row]:
+        rows = await data(result)
+        if rows and "properties" in rows[0] and len(torn) < 2:
+            torn.append(rows[0])
+            lost = {"type": None} if "type" in rows[0] else {}
+            return [{**rows[0], **lost, "properties": {"ingestion_time": None, "update_time": None}}, *rows[1:]]
+        return rows
+
+    monkeypatch.setattr(graph.session, "_data", late)
+    page = (await cairn.ask(PAGE, filter=None, first=29, after=None))["memories"]
+    assert len(torn) == 2 and len(page["nodes"]) == 29 and page["pageInfo"]["hasNextPage"]
+    torn.clear()
+    assert (await cairn.ask('{ lesson(rbId: "100") { rbId } }'))["lesson"] == {"rbId": "100"}
+    assert len(torn) == 2
+
+
+async def test_a_memory_of_no_type_is_none(cairn: Service) -> None:
+    """A node that somebody made by hand is no answer, and stands in nobody's way."""
+    tenant = cairn.cairn.graph.tenant
+    await cairn.cairn.graph.define(
+        f"""CREATE (:Memory {{tenant: '{tenant}', id: 'BARE', text: 'Bare.', conv_id: 'c0', tags: ['all'], revision: 1, version: 1,
+          ingestion_time: datetime('2025-01-10T12:00:00Z'), update_time: datetime()}})"""
+    )
+    try:
+        for filter in (None, {"convId": "c0"}):
+            page = (await cairn.ask(PAGE, filter=filter, first=2, after=None))["memories"]
+            assert len(page["nodes"]) == 2 and page["pageInfo"]["hasNextPage"]
+            assert "BARE" not in [node["id"] for node in page["nodes"]]
+        answer = await cairn.ask('{ memory(id: "BARE") { id } conversation(convId: "c0") { memories { id } } }')
+        assert answer["memory"] is None and len(answer["conversation"]["memories"]) == 10
+    finally:
+        await cairn.cairn.graph.define(f"MATCH (m:Memory {{tenant: '{tenant}', id: 'BARE'}}) DETACH DELETE m")
