@@ -3,9 +3,11 @@
 import contextlib
 import fcntl
 import importlib.util
+import logging
 import os
 import shutil
 import socket
+import sqlite3
 import subprocess
 import tempfile
 import time
@@ -16,6 +18,8 @@ from graph.errors import Unavailable
 
 START_SECONDS = 20.0
 STOP_SECONDS = 2.0
+
+log = logging.getLogger("cairn.milvus")
 
 
 def spawn(file: Path, address: str, *options: str) -> "subprocess.Popen[bytes]":
@@ -41,7 +45,7 @@ class MilvusLite:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> str:
-        """The address that it answers on."""
+        """The address that it answers on. A file that is damaged is put aside: all that was in it can be made again."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         lock = self._file.parent / f".{self._file.name}.lock"
         self._lock = open(lock, "a")  # noqa: SIM115  held until stop
@@ -58,11 +62,25 @@ class MilvusLite:
         self._process = spawn(self._file, f"unix:{path}", str(lock))
         deadline = time.monotonic() + START_SECONDS
         while not _listens(path):
-            if self._process.poll() is not None or time.monotonic() > deadline:
+            ended = self._process.poll() is not None
+            if ended or time.monotonic() > deadline:
+                damaged = ended and self._put_aside_if_damaged()
                 self.stop()
+                if damaged:
+                    return self.start()
                 raise Unavailable(f"Milvus Lite does not start on {self._file}")
             time.sleep(0.01)
         return f"unix:{path}"
+
+    def _put_aside_if_damaged(self) -> bool:
+        if not _is_damaged(self._file):
+            return False
+        aside = self._file.with_name(f"{self._file.name}.damaged")
+        for part in ("", "-journal", "-wal", "-shm"):  # what belongs to the old file would spoil the new one
+            with contextlib.suppress(FileNotFoundError):
+                Path(f"{self._file}{part}").replace(f"{aside}{part}")
+        log.error("%s is damaged; it is kept as %s, and the index is made anew from the graph", self._file, aside.name)
+        return True
 
     def stop(self) -> None:
         if self._lock is not None:
@@ -84,3 +102,14 @@ class MilvusLite:
 def _listens(path: str) -> bool:
     with socket.socket(socket.AF_UNIX) as probe:
         return probe.connect_ex(path) == 0
+
+
+def _is_damaged(file: Path) -> bool:
+    """Whether it is no database any more. A file that only cannot be read just now is not damaged."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as database:
+            return bool(database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",))
+    except sqlite3.OperationalError:
+        return False
+    except sqlite3.DatabaseError:
+        return True

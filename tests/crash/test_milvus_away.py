@@ -228,6 +228,36 @@ async def test_milvus_lite_that_cannot_be_started_for_a_while(
     assert (await cairn.settled())["ok"]
 
 
+@pytest.mark.parametrize("damage", ["half of it is gone", "it is no database"])
+async def test_a_damaged_file_of_milvus_lite_is_put_aside(
+    cairn: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    """The machine lost its power while the file was written: the index is made anew by itself, and the file is kept."""
+    if settings.milvus_uri is not None:
+        pytest.skip("this run uses a Milvus server, not Milvus Lite")
+    await cairn.remember(
+        memories=[{"event": {"id": f"BEFORE-{n}", "text": f"Before the power failed, {n}."}} for n in range(200)]
+    )
+    start, file, damaged = bank.lite.spawn, settings.data / "milvus.db", []
+
+    def spawn(*how: Any) -> Any:
+        if not damaged:
+            whole = file.read_bytes()
+            damaged.append(whole[: len(whole) // 2] if damage.startswith("half") else b"not a database" * 1_000)
+            file.write_bytes(damaged[0])
+        return start(*how)
+
+    monkeypatch.setattr(bank.lite, "spawn", spawn)
+    (lite,) = [p for p in psutil.Process().children() if str(settings.data) in " ".join(p.cmdline())]
+    os.kill(lite.pid, signal.SIGKILL)
+    await cairn.remember(memories=[{"event": {"id": "AFTER", "text": "After the power failed."}}])
+    await _until_found(cairn, "the power failed", {"AFTER"}, SOON)
+    report = await cairn.settled()
+    assert report["ok"] and report["nodes"] == report["nodeVectors"], report
+    assert "BEFORE-7" in await _found(cairn, "before the power failed, 7")
+    assert (settings.data / "milvus.db.damaged").read_bytes() == damaged[0]
+
+
 async def test_dropped_collections_are_rebuilt_with_the_same_answers(cairn: Service) -> None:
     """Both gone: repair makes them anew, and a question is answered as before."""
     await cairn.remember(
