@@ -38,7 +38,7 @@ from bank.model import Lesson
 from bank.vectors import LESSONS, MEMORIES, SECONDS, WRITE_SECONDS, IndexAway, Vectors, lesson_row, memory_row
 from graph.errors import CairnError, Unavailable
 from graph.ids import COUNTER_BITS, mint
-from graph.model import Memory, memory_from_row
+from graph.model import Memory, MemoryType, memory_from_row
 from graph.session import Graph
 from graph.tasks import end
 
@@ -448,12 +448,14 @@ class Sync:
 
     async def _due(self, kind: Kind, before: int | None) -> list[Memory | Lesson]:
         aged = before or mint() - (int(ANOTHERS_SECONDS * 1000) << COUNTER_BITS)
+        types = {"types": list(MemoryType)} if kind.collection == MEMORIES else {}
         rows = await self._graph.read(
             kind.pending,
             limit=ROUND,
             under_way=list(self._under_way),
             # What we gave up is ours, and another's of that time would only be indexed twice.
             older_than=LAST if self._alone else max(aged, self._given_up + 1),
+            **types,
         )
         # A write that was committed on the way there is in the answer, and is indexed by its own job: taken here as well,
         # it would be in the index twice.

@@ -1,11 +1,14 @@
 // The lessons that are marked as still to be indexed and that nobody is indexing just now. A node that somebody made by
-// hand, without all that a lesson has, stays marked and stops nobody.
+// hand, without all that a lesson has or with something else in its place, stays marked and stops nobody: Milvus Lite dies of such a row.
 // params: $tenant, $limit, $under_way (revisions that are not ours to take), $older_than (only revisions below it are)
 // returns: rows of properties
 MATCH (l:Lesson {tenant: $tenant, to_index: true})
 WHERE NOT l.revision IN $under_way
   AND l.revision < $older_than
-  AND all(name IN ['key_lesson', 'context_to_prefer', 'namespace', 'scope', 'outcome', 'status', 'version'] WHERE l[name] IS NOT NULL)
+  AND all(name IN ['key_lesson', 'context_to_prefer', 'namespace', 'scope', 'outcome', 'status'] WHERE l[name] IS :: STRING NOT NULL)
+  AND all(name IN ['created_at', 'updated_at', 'last_used_at'] WHERE l[name] IS :: ZONED DATETIME)
+  AND all(name IN ['tags', 'link_nodes'] WHERE l[name] IS :: LIST<STRING NOT NULL>)
+  AND l.version IS :: INTEGER NOT NULL
 WITH l LIMIT $limit
 RETURN collect({properties: l {.*, created_at: toString(l.created_at), updated_at: toString(l.updated_at), last_used_at: toString(l.last_used_at),
   confidence: coalesce(l.confidence_ahead[(timestamp() / 1000 - l.idle_since) / l.idle_period], l.confidence_ahead[-1], l.confidence)}}) AS rows

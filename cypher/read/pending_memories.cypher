@@ -1,11 +1,13 @@
 // The memories that are marked as still to be indexed and that nobody is indexing just now. A node that somebody made by
-// hand, without all that a memory has, stays marked and stops nobody.
-// params: $tenant, $limit, $under_way (revisions that are not ours to take), $older_than (only revisions below it are)
+// hand, without all that a memory has or with something else in its place, stays marked and stops nobody: Milvus Lite dies of such a row.
+// params: $tenant, $limit, $under_way (revisions that are not ours to take), $older_than (only revisions below it are), $types (those there are)
 // returns: rows of type, properties
 MATCH (m:Memory {tenant: $tenant, to_index: true})
 WHERE NOT m.revision IN $under_way
   AND m.revision < $older_than
-  AND size(labels(m)) > 1
-  AND all(name IN ['conv_id', 'text', 'ingestion_time', 'update_time', 'embedding_id', 'version'] WHERE m[name] IS NOT NULL)
+  AND [l IN labels(m) WHERE l <> 'Memory'][0] IN $types
+  AND all(name IN ['id', 'conv_id', 'text', 'embedding_id'] WHERE m[name] IS :: STRING NOT NULL)
+  AND all(name IN ['ingestion_time', 'update_time'] WHERE m[name] IS :: ZONED DATETIME NOT NULL)
+  AND m.version IS :: INTEGER NOT NULL AND m.tags IS :: LIST<STRING NOT NULL>
 WITH m LIMIT $limit
 RETURN collect({type: [l IN labels(m) WHERE l <> 'Memory'][0], properties: m {.*, ingestion_time: toString(m.ingestion_time), update_time: toString(m.update_time)}}) AS rows

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bank.vectors import LESSONS, MEMORIES, Hit, lesson_row, memory_row, newest
+from graph.model import MemoryType
 from tests.service import Service
 
 COUNTS = ("danglingPointers", "danglingLinks", "oneSidedLinks", "missingVectors", "orphanVectors", "staleVectors")
@@ -155,6 +156,35 @@ async def test_a_node_that_is_no_record_stops_nobody(cairn: Service) -> None:
     found = (await cairn.ask('{ searchMemories(query: "whole record", limit: 1) { memory { id } } }'))["searchMemories"]
     assert found == [{"memory": {"id": "WHOLE"}}]
     await _plant(cairn, "MATCH (m:Memory {tenant: TENANT, id: 'HALF'}) DETACH DELETE m")
+
+
+async def test_nor_does_a_record_with_something_else_in_a_field(cairn: Service) -> None:
+    """Numbers for texts, a text for a list, a word for a time, a label of its own: each stays pending by itself, and a
+    whole one of each type that was made by hand is indexed."""
+    whole = """conv_id: 'c', text: 'Odd.', tags: [], ingestion_time: datetime(), update_time: datetime()"""
+    odd = ["conv_id: 5", "text: 5", "tags: [5]", "tags: 'x'", "ingestion_time: 'noon'", "update_time: 'noon'"]
+    plants = [f"(:Memory:Event {{tenant: TENANT, id: 'ODD{n}', {whole}}})" for n in range(len(odd))]
+    plants += [f"(:Memory:Zebra {{tenant: TENANT, id: 'ODD{len(odd)}', {whole}}})"]
+    lesson = """title: 'Odd.', key_lesson: 'Odd.', context_to_prefer: 'Odd.', namespace: 'default', scope: 'ORG', outcome: 'SUCCESS',
+      status: 'ACTIVE', tags: [], link_nodes: []"""
+    odd_lessons = ["key_lesson: 5", "tags: [5]", "link_nodes: 7", "created_at: 'noon'"]
+    plants += [f"(:Lesson {{tenant: TENANT, rb_id: {7_000 + n}, {lesson}}})" for n in range(len(odd_lessons))]
+    even = [f"(:Memory:{kind} {{tenant: TENANT, id: 'ODD-{kind}', {whole}}})" for kind in MemoryType]
+    await _plant(cairn, f"CREATE {', '.join(plants + even)}")
+    for n, one in enumerate(odd):
+        await _plant(cairn, f"MATCH (m:Memory {{tenant: TENANT, id: 'ODD{n}'}}) SET m += {{{one}}}")
+    for n, one in enumerate(odd_lessons):
+        await _plant(cairn, f"MATCH (l:Lesson {{tenant: TENANT, rb_id: {7_000 + n}}}) SET l += {{{one}}}")
+    await cairn.cairn.sync.sweep()
+    await cairn.cairn.sync.drain()
+    assert await cairn.cairn.sync.pending() == len(plants)
+    await cairn.remember(memories=[{"event": {"id": "EVEN", "text": "An even record."}}])
+    found = (await cairn.ask('{ searchMemories(query: "even record", limit: 1) { memory { id } } }'))["searchMemories"]
+    assert found == [{"memory": {"id": "EVEN"}}]
+    found = (await cairn.ask('{ searchMemories(query: "odd", limit: 50) { memory { id } } }'))["searchMemories"]
+    assert {f"ODD-{kind}" for kind in MemoryType} <= {hit["memory"]["id"] for hit in found}
+    await _plant(cairn, "MATCH (m:Memory {tenant: TENANT}) WHERE m.id STARTS WITH 'ODD' DETACH DELETE m")
+    await _plant(cairn, "MATCH (l:Lesson {tenant: TENANT}) WHERE l.rb_id >= 7000 DETACH DELETE l")
 
 
 async def test_a_memory_that_names_another_row(cairn: Service) -> None:
