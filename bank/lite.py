@@ -64,7 +64,7 @@ class MilvusLite:
         while not _listens(path):
             ended = self._process.poll() is not None
             if ended or time.monotonic() > deadline:
-                damaged = ended and self._put_aside_if_damaged()
+                damaged = ended and self.put_aside_if_damaged()
                 self.stop()
                 if damaged:
                     return self.start()
@@ -72,9 +72,13 @@ class MilvusLite:
             time.sleep(0.01)
         return f"unix:{path}"
 
-    def _put_aside_if_damaged(self) -> bool:
+    def put_aside_if_damaged(self) -> bool:
+        """True: the next start makes a new file. One that is damaged in its middle lets Milvus Lite start, and fail later."""
         if not _is_damaged(self._file):
             return False
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
         aside = self._file.with_name(f"{self._file.name}.damaged")
         for part in ("", "-journal", "-wal", "-shm"):  # what belongs to the old file would spoil the new one
             with contextlib.suppress(FileNotFoundError):

@@ -322,8 +322,9 @@ class Sync:
                 await self.drain()
 
     async def _look_again(self) -> None:
-        """Milvus was away, or is: connects anew."""
-        if await self._vectors.check() is None:
+        """Milvus was away, or is, or refuses: connects anew, unless it is there again."""
+        refuses = self.index_away is not None
+        if await self._vectors.check() is None and not (refuses and await self._vectors.put_aside_if_damaged()):
             return
         async with self._turn:
             await self._vectors.connect()

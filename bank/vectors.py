@@ -133,6 +133,10 @@ class Vectors:
         if self._lite:
             await asyncio.to_thread(self._lite.stop)
 
+    async def put_aside_if_damaged(self) -> bool:
+        """Whether Milvus Lite answered from a damaged file, which it has to be started without."""
+        return self._lite is not None and await asyncio.to_thread(self._lite.put_aside_if_damaged)
+
     async def check(self) -> str | None:
         """None when Milvus answers, otherwise why not."""
         try:
