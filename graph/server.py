@@ -18,7 +18,7 @@ import psutil
 
 from graph.errors import SetupError
 from graph.maven import Progress, fetch, read_pins
-from graph.session import answers, set_first_password
+from graph.session import answers, is_stuck, set_first_password
 from graph.warmstart import ClassArchive
 
 JARS = Path(__file__).parent / "neo4j.jars"
@@ -26,6 +26,7 @@ USER = "neo4j"
 START_SECONDS = 120
 STOP_SECONDS = 30
 WATCH_SECONDS = 0.5
+LOOK_SECONDS = 5.0
 
 log = logging.getLogger("cairn.neo4j")
 
@@ -123,13 +124,18 @@ class Neo4jServer:
         self.settings.pid_file.unlink(missing_ok=True)
 
     async def watch(self) -> None:
-        """Starts Neo4j again whenever it has ended by itself, and tries until it answers; for a task that is cancelled at
-        the end. After a crash a large store takes its time: each try is given twice as long as the one before."""
+        """Starts Neo4j again whenever it has ended by itself, or takes no transactions any more, and tries until it answers;
+        for a task that is cancelled at the end. After a crash a large store takes its time: each try is given twice as
+        long as the one before."""
         patience = float(START_SECONDS)
+        looked = time.monotonic()
         while True:
             await asyncio.sleep(WATCH_SECONDS)
             if self._process is not None:
                 if self._process.poll() is None:
+                    if time.monotonic() - looked > LOOK_SECONDS:
+                        await self._end_if_stuck(self._process)
+                        looked = time.monotonic()
                     continue
                 log.error("Neo4j ended by itself (exit code %s); it is started again", self._process.returncode)
             try:
@@ -140,6 +146,13 @@ class Neo4jServer:
                 log.error("Neo4j could not be started again; it is tried again: %s", error, exc_info=not known)
                 patience *= 2
                 await asyncio.sleep(10 * WATCH_SECONDS)
+
+    async def _end_if_stuck(self, process: "subprocess.Popen[bytes]") -> None:
+        """After a full disk, say. What was acknowledged is in its log; it has nothing left to put in order."""
+        if await is_stuck(self.settings.bolt_uri, USER, self.password):
+            log.error("Neo4j could not write and takes no transactions any more; it is ended")
+            process.kill()
+            await asyncio.to_thread(process.wait)
 
     def _spawn(self, jars: list[Path], options: list[str]) -> subprocess.Popen[bytes]:
         settings = self.settings

@@ -43,6 +43,9 @@ READ_SECONDS = 30.0
 WRITE_SECONDS = 60.0
 SILENT_SECONDS = 5.0  # after its time limit Neo4j should have ended a statement; one that says nothing is given up
 MOST_STARTS = 20
+# Neo4j could not write its log, as on a full disk. From then on it starts no transaction until it is started again.
+NOT_STARTED = "Neo.DatabaseError.Transaction.TransactionStartFailed"
+NOT_WRITTEN = (NOT_STARTED, "Neo.DatabaseError.Transaction.TransactionLogError")
 MOST_LOOKS = 3  # at records that are deleted while they are read; what is not whole by then is no record
 
 
@@ -271,6 +274,21 @@ async def answers(uri: str, user: str, password: str) -> bool:
     return True
 
 
+async def is_stuck(uri: str, user: str, password: str) -> bool:
+    """Whether a Neo4j answers, but only that it has to be started again."""
+    driver = AsyncGraphDatabase.driver(uri, auth=(user, password), connection_timeout=CONNECT_SECONDS)
+    try:
+        async with asyncio.timeout(SILENT_SECONDS), driver.session() as session:
+            await (await session.run("RETURN 1")).consume()
+    except Neo4jError as error:
+        return error.code == NOT_STARTED
+    except (DriverError, OSError):  # it is away, or hangs
+        return False
+    finally:
+        await driver.close()
+    return False
+
+
 @contextmanager
 def _our_errors() -> Iterator[None]:
     try:
@@ -282,6 +300,10 @@ def _our_errors() -> Iterator[None]:
     except (ServiceUnavailable, TransientError, DriverError) as error:
         raise Unavailable("Neo4j does not answer just now; nothing is known to be stored. Try again.") from error
     except Neo4jError as error:
+        if error.code in NOT_WRITTEN:
+            raise Unavailable(
+                "Neo4j cannot write, perhaps because the disk is full; nothing is known to be stored. Try again."
+            ) from error
         if error.is_retryable():
             raise Unavailable("Neo4j does not answer just now; nothing is known to be stored. Try again.") from error
         raise

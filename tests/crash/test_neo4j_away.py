@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Iterable
 from dataclasses import replace
 from typing import Any
 
+import psutil
 import pytest
 
 import api.app
@@ -126,6 +127,7 @@ async def test_neo4j_is_killed_under_writes(plain_starts: None, settings: Settin
                 assert refusals, f"no refusal of {kind}"
                 assert max(refusals) < 5, (kind, sorted(refusals)[-20:])
             await _hangs(int((home / "pid").read_text()), services.values())
+            await _cannot_write(int((home / "pid").read_text()), services.values())
             for name, service in services.items():
                 found: set[str] = set()
                 for start in range(0, len(acknowledged[name]), 100):
@@ -156,6 +158,24 @@ async def _hangs(neo4j: int, services: Iterable[Service]) -> None:
             assert time.monotonic() < deadline, "it does not go on"
             await asyncio.sleep(0.1)
         await one.remember(**write)
+
+
+async def _cannot_write(neo4j: int, services: Iterable[Service]) -> None:
+    """Its disk is full: it says so, and takes no transaction from then on. It is started again, and all goes on."""
+    psutil.Process(neo4j).rlimit(psutil.RLIMIT_FSIZE, (4_096, psutil.RLIM_INFINITY))
+    write = {"memories": [{"event": {"id": "FULL", "text": "On a full disk."}}]}
+    for one in services:
+        await _refused_within(5, one.remember(**write))
+    for one in services:
+        deadline = time.monotonic() + 90
+        while True:
+            try:
+                await one.remember(**write)
+                break
+            except Refused as refused:
+                if refused.code != "UNAVAILABLE" or time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(0.2)
 
 
 async def test_neo4j_that_is_not_there_at_all(settings: Settings) -> None:
