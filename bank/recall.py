@@ -239,7 +239,8 @@ class Recall:
         there = {row["memory"]: row["revision"] for row in rows}
         if seen.trusting and any(there.get(id) != seen.revisions[id] for id in ids):
             raise MetUntrue  # also where a memory has no row: it was deleted
-        edges = {row["memory"]: row["edges"] for row in rows}
+        # What is deleted while it is read comes without its id or its weight.
+        edges = {row["memory"]: [edge for edge in row["edges"] if None not in edge[:4]] for row in rows}
         seen.edges |= {id: edges.get(id, []) for id in ids}
 
     async def _walk(self, asked: RecallQuery, question: Question, covered: dict[str, int], seen: Found) -> None:
