@@ -126,7 +126,9 @@ async def test_the_nearest_lesson_comes_first(cairn: Service) -> None:
         "recall(input: {query: $q, hops: 3, limit: 50}) { memories { memory { id text } } lessons { lesson { rbId } } context }",
     ],
 )
-async def test_a_row_that_is_not_true_is_never_an_answer(cairn: Service, question: str) -> None:
+async def test_a_row_that_is_not_true_is_never_an_answer(
+    cairn: Service, question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Stale rows, orphans and another tenant's rows of both kinds, planted by hand nearer to the question than anything
     else, are hidden from every question, and what it met is mended behind the scenes."""
     vectors, embedder, tenant = cairn.cairn.vectors, cairn.cairn.embedder, cairn.cairn.graph.tenant
@@ -154,7 +156,9 @@ async def test_a_row_that_is_not_true_is_never_an_answer(cairn: Service, questio
     assert {hit.key for hit in near} == {"S1", "GHOST"}
     (learnt, _, _) = await vectors.search_lessons(vector, LessonQuery(query=text), 2)
     assert {hit.key for hit in learnt} == {5, 999}
-    said = json.dumps(await cairn.ask(f"query($q: String!) {{ {question} }}", q=text))
+    with monkeypatch.context() as unmended:  # a row that is mended meanwhile may be an answer
+        unmended.setattr(cairn.cairn.sync, "met_untrue", lambda collection, keys: None)
+        said = json.dumps(await cairn.ask(f"query($q: String!) {{ {question} }}", q=text))
     for planted in ('"S1"', '"GHOST"', '"5"', '"998"', '"999"', "nicorns"):
         assert planted not in said, said
     if "searchLessons" not in question:
