@@ -101,7 +101,7 @@ async def running(
             uri, user, password = settings.neo4j_uri, settings.neo4j_user, settings.neo4j_secret()
         the_graph = await graph.session.connect(uri, user, password, settings.tenant, settings.neo4j_database)
         stack.push_async_callback(the_graph.close)
-        await apply_schema(the_graph)
+        await apply_schema(the_graph, say=say)
         learning = Learning(RULES[settings.confidence_rule], settings.most_from_one_source)
         offers = Offers(the_graph, settings.withhold_share)
         stack.push_async_callback(offers.stop)

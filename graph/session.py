@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from typing import Any, TypeVar
 
 from neo4j import (
@@ -42,6 +42,7 @@ FIRST_PAUSE_SECONDS = 0.1
 READ_SECONDS = 30.0
 WRITE_SECONDS = 60.0
 SILENT_SECONDS = 5.0  # after its time limit Neo4j should have ended a statement; one that says nothing is given up
+PATIENT_SECONDS = 2.0  # then somebody who waits for his turn is told why
 MOST_STARTS = 20
 # Neo4j could not write its log, as on a full disk. From then on it starts no transaction until it is started again.
 NOT_STARTED = "Neo.DatabaseError.Transaction.TransactionStartFailed"
@@ -167,6 +168,24 @@ class Graph:
                         why = " ".join((error.message or "").split())
                         raise SetupError(f"What is stored breaks a rule of this version. {why}") from error
                     raise
+
+    @asynccontextmanager
+    async def turn(self, waiting: Callable[[], object]) -> AsyncIterator[None]:
+        """One process at a time is in here, whatever its tenant; `waiting` is called where another one is for a while.
+        An open transaction holds the lock: whoever dies in here leaves it, because Neo4j ends his transaction."""
+        await self.define("CREATE CONSTRAINT turn IF NOT EXISTS FOR (t:CairnTurn) REQUIRE t.of IS UNIQUE")
+        told = asyncio.get_running_loop().call_later(PATIENT_SECONDS, waiting)
+        try:
+            with _our_errors():
+                async with (
+                    self._driver.session(database=self._database) as session,
+                    await session.begin_transaction() as tx,
+                ):
+                    await (await tx.run("MERGE (t:CairnTurn {of: 'schema'})")).consume()
+                    told.cancel()
+                    yield
+        finally:
+            told.cancel()
 
     async def explain(self, text: str, **parameters: Any) -> dict[str, Any]:
         """The plan that Neo4j makes for a statement."""

@@ -13,8 +13,6 @@ from typing import Any
 from api.schema import schema
 from api.settings import Settings
 from graph.queries import CYPHER
-from graph.schema import apply_schema
-from graph.session import connect
 from tests.crash.dying import EVERY_DEATH, MUTATIONS, SPARED
 
 ROOT = CYPHER.parent
@@ -44,11 +42,6 @@ async def test_death_at_every_step(settings: Settings) -> None:
     mutation or as after it, whole, and as after it if it was acknowledged; both stores agree once the index work is done;
     every mutation completes when nobody dies."""
     names = list(MUTATIONS) if EVERY_DEATH in os.environ else USUAL
-    # One by one: services that define the schema of a new database at the same moment are not what is tried here.
-    assert settings.neo4j_uri is not None
-    graph = await connect(settings.neo4j_uri, settings.neo4j_user, settings.neo4j_secret(), settings.tenant)
-    await apply_schema(graph)
-    await graph.close()
     series = await asyncio.gather(*(_series(settings, 1_000 * (start + 1), names[start::4]) for start in range(4)))
     whole = {trial["mutation"]: trial for trials in series for trial in trials if "after" in trial}
     assert set(whole) == set(names)

@@ -1,17 +1,19 @@
 """The schema: files applied in order, once, and a database that has another schema refused."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from api.settings import Settings
-from graph.errors import SetupError
+from graph.errors import Conflict, SetupError
 from graph.model import embedding_id
 from graph.schema import SchemaFile, apply_schema, schema_files
+from graph.server import USER, Neo4jServer, ServerSettings
 from graph.session import Graph, connect
+from tests.ports import free_port
 
 # Far above any number that Cairn will have: the schema is the whole database's, and tests run side by side.
 FIRST, SECOND = 990_001, 990_002
@@ -72,27 +74,47 @@ async def test_a_file_that_comes_later_is_applied_alone(graph: Graph, tmp_path: 
     assert await apply_schema(graph, later) == ["990002_more"]
 
 
-async def test_services_that_start_at_once_do_not_stop_each_other(
-    graph: Graph, settings: Settings, tmp_path: Path
-) -> None:
-    """Six of them on a database that has nothing of it yet: all get through, and it is there once."""
-    names = [f"schema_test_{n}" for n in range(4)]
-    body = "".join(
-        f"CREATE CONSTRAINT {one} IF NOT EXISTS FOR (t:SchemaTest) REQUIRE t.{one} IS UNIQUE;" for one in names
-    )
-    ours = files(tmp_path, f990001_begin=body)
-    others = [
-        await connect(settings.neo4j_uri or "", settings.neo4j_user, settings.neo4j_secret(), f"{settings.tenant}-{n}")
-        for n in range(6)
-    ]
-    try:
-        await asyncio.gather(*(apply_schema(one, ours) for one in others))
-        assert (await applied(graph))[-1] == FIRST and await apply_schema(graph, ours) == []
-    finally:
-        for one in names:
-            await graph.define(f"DROP CONSTRAINT {one} IF EXISTS")
-        for other in others:
-            await other.close()
+@pytest.fixture
+async def empty(tmp_path: Path) -> AsyncIterator[Callable[[], Awaitable[Graph]]]:
+    """A Neo4j of its own that has nothing yet, and a new way to it with each call."""
+    server = Neo4jServer(ServerSettings(tmp_path, free_port(), free_port(), archive_classes=False))
+    await server.start()
+    opened: list[Graph] = []
+
+    async def open() -> Graph:
+        opened.append(await connect(server.settings.bolt_uri, USER, server.password, f"t{len(opened)}"))
+        return opened[-1]
+
+    yield open
+    for graph in opened:
+        await graph.close()
+    await server.stop()
+
+
+async def test_services_that_start_at_once_apply_it_once(empty: Callable[[], Awaitable[Graph]]) -> None:
+    """Six of them on a new database, and one that dies in the midst of it: one applies every file, and every index that a
+    service applying it alone would make is there."""
+    dying = await empty()
+    taken = asyncio.Event()
+
+    async def die() -> None:
+        async with dying.turn(lambda: None):
+            taken.set()
+            await asyncio.sleep(3600)
+
+    death = asyncio.create_task(die())
+    await taken.wait()
+    said: list[str] = []
+    starting = [asyncio.create_task(apply_schema(await empty(), say=said.append)) for _ in range(6)]
+    assert not (await asyncio.wait(starting, timeout=2.5))[0], "while another one applies it, they wait"
+    death.cancel()
+    applied_by = await asyncio.gather(*starting)
+    assert sorted(applied_by, key=len) == [[]] * 5 + [[file.name for file in schema_files()]]
+    assert len(said) == 6 and "Another service" in said[0]
+    creating = [c for file in schema_files() for c in file.commands if c.startswith("CREATE") and "IF NOT EXISTS" in c]
+    for command in creating:
+        with pytest.raises(Conflict):  # Neo4j says that it exists already
+            await dying.define(command.replace(" IF NOT EXISTS", ""))
 
 
 async def test_a_newer_schema_is_refused(graph: Graph, tmp_path: Path) -> None:
