@@ -114,6 +114,7 @@ class Asking:
             return await self._vectors.memories_by_meaning(await vectors(), filter, limit)
 
         if self.degraded is None:
+            await self._sync.caught_up()
             by_words = self._vectors.memories_by_words(texts, filter, limit)
             try:
                 dense, words = await asyncio.gather(by_meaning(), by_words)

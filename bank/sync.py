@@ -117,12 +117,15 @@ def deleted(pair: Pair) -> Pair:
 
 
 ROUND = 128  # records embedded and written at once: small enough that a short write need not wait long for a long one
+FEW = 16  # memories on their way to the index that a search would wait for rather than their writers
+MOMENT_SECONDS = 0.5
 AHEAD = 256  # texts embedded before their write is stored; the rest follows with it
 LAST = 2**63 - 1
 ANOTHERS_SECONDS = 10.0  # a mark younger than this may be the business of another process that is still at it
 CLEARED = 512  # marks that are cleared at once while writes come in
 QUIET_SECONDS = 0.2  # without a write, after which they are cleared however few they are
 IDLE_SECONDS = 1.0
+OTHERS_SECONDS = 5.0  # the longest that writes which follow each other keep the loop from looking at anything else
 SWEEP_SECONDS = 600.0
 
 
@@ -223,12 +226,17 @@ class Sync:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    async def index(self, revision: int, changes: Sequence[Change]) -> bool:
-        """Indexes what a committed write changed and waits for it. False: Milvus is away; the marks stay."""
-        return await self.index_soon(revision, changes)
+    async def index(self, revision: int, changes: Sequence[Change]) -> None:
+        """Indexes what a committed write changed and waits until it can be found, or Milvus is away and the marks stay.
+        A few memories are not waited for where nobody else asks this index: they are on their way, and whoever searches
+        for memories waits for them instead (`caught_up`)."""
+        done = self.index_soon(revision, changes)
+        few = sum(len(job.changes) for job in self._jobs) <= FEW
+        if not (self._alone and few and all(isinstance(change.record, Memory) for change in changes)):
+            await done
 
     def index_soon(self, revision: int, changes: Sequence[Change]) -> "asyncio.Future[bool]":
-        """The same for whoever need not wait."""
+        """The same for whoever need not wait. False: Milvus is away."""
         done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         if not changes or self.trouble is not None:
             done.set_result(not changes)
@@ -239,6 +247,11 @@ class Sync:
         self._queued.add(revision)
         self._work.set()
         return done
+
+    async def caught_up(self, seconds: float | None = None) -> None:
+        """What was written before is in the index, or given up because Milvus is away, or `seconds` are over."""
+        if self._jobs:
+            await asyncio.wait([job.done for job in self._jobs], timeout=seconds)
 
     def removed(self) -> None:
         """A deletion was committed: its row is removed soon. Until then no search shows it."""
@@ -257,17 +270,20 @@ class Sync:
         self._work.set()
 
     async def pending(self) -> int:
+        await self.caught_up(MOMENT_SECONDS)
         await self.settle()
         return await self._integrity.pending()
 
     # ------------------------------------------------------------ the loop
 
     async def _run(self) -> None:
+        looked = time.monotonic()
         while True:
             try:
                 if self.trouble is not None:
                     await self._look_again()
-                if self._jobs:
+                if self._jobs and time.monotonic() - looked < OTHERS_SECONDS:
+                    self._work.clear()  # what else there is to do is looked at when it is quiet, or overdue
                     await self._round()
                     continue
                 with contextlib.suppress(TimeoutError):
@@ -277,8 +293,9 @@ class Sync:
                 self._work.clear()
                 if self.index_away is not None:
                     await self._vectors.load()
-                if not self._jobs:
+                if not self._jobs or time.monotonic() - looked >= OTHERS_SECONDS:
                     await self._serving_meanwhile(self._look_after_others())
+                    looked = time.monotonic()
                 self.trouble = self.index_away = None
             except Exception as error:  # whatever it is: this loop must not end, somebody waits for it
                 if self.trouble is None:
@@ -486,6 +503,7 @@ class Sync:
     async def repair(self) -> Disagreements:
         """Mends every disagreement: links on both sides, rows that are missing, stale or without a record. How much is
         left of it stands in the status meanwhile, as for any index work, and in the log."""
+        await self.caught_up()
         await self.settle()  # what is marked is not compared
         await self._integrity.mend_links()
         await self.sweep()
@@ -497,6 +515,7 @@ class Sync:
     async def compare(self) -> Disagreements:
         if trouble := await self._vectors.check():  # a page may take long, this may not
             raise IndexAway(trouble)
+        await self.caught_up()
         await self.settle()
         return await self._integrity.compare()
 

@@ -1,6 +1,8 @@
 """A service of its own for a measurement: started by its command line, with new data, stopped afterwards."""
 
+import asyncio
 import contextlib
+import json
 import os
 import signal
 import statistics
@@ -8,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,8 @@ import psutil
 from graph.queries import CYPHER
 from tests.ports import free_port
 
+IDLE_SECONDS = 2.0
+
 
 class Measured:
     """A running service: its address, its folder, its processes."""
@@ -25,6 +30,8 @@ class Measured:
     def __init__(self, process: subprocess.Popen[bytes], http: httpx.AsyncClient, data: Path, bolt_port: int) -> None:
         self._process = process
         self.http = http
+        self._plain = HTTPConnection(http.base_url.host, http.base_url.port)
+        self._asked = time.monotonic()
         self.data = data
         self.bolt_uri = f"bolt://127.0.0.1:{bolt_port}"
 
@@ -33,11 +40,17 @@ class Measured:
         return (self.data / "neo4j" / "password").read_text().strip()
 
     async def ask(self, query: str, /, **variables: Any) -> dict[str, Any]:
-        answer = (await self.http.post("/graphql", json={"query": query, "variables": variables})).json()
-        if answer.get("errors"):
-            raise RuntimeError(answer["errors"][:2])
-        data: dict[str, Any] = answer["data"]
-        return data
+        return _data((await self.http.post("/graphql", json={"query": query, "variables": variables})).json())
+
+    async def ask_alone(self, query: str, /, **variables: Any) -> dict[str, Any]:
+        """For the time of one call by itself: httpx takes some milliseconds of its own, Python's plain client hardly any."""
+        body = json.dumps({"query": query, "variables": variables})
+        if time.monotonic() - self._asked > IDLE_SECONDS:
+            self._plain.close()  # the service may have done so; the next request opens it again
+        self._plain.request("POST", "/graphql", body, {"Content-Type": "application/json"})
+        answer = json.loads(self._plain.getresponse().read())
+        self._asked = time.monotonic()
+        return _data(answer)
 
     def memory(self) -> dict[str, float]:
         """Megabytes in use by each process."""
@@ -51,6 +64,13 @@ class Measured:
         """Seconds of processor that its processes have used."""
         service = psutil.Process(self._process.pid)
         return sum(sum(one.cpu_times()[:2]) for one in (service, *service.children(recursive=True)))
+
+
+def _data(answer: dict[str, Any]) -> dict[str, Any]:
+    if answer.get("errors"):
+        raise RuntimeError(answer["errors"][:2])
+    data: dict[str, Any] = answer["data"]
+    return data
 
 
 @contextlib.contextmanager
@@ -91,8 +111,6 @@ async def measured(
 
 
 async def _until_up(process: subprocess.Popen[bytes], http: httpx.AsyncClient) -> None:
-    import asyncio
-
     for _ in range(3_000):
         with contextlib.suppress(httpx.TransportError):
             if (await http.get("/health")).status_code == 200:
@@ -103,13 +121,26 @@ async def _until_up(process: subprocess.Popen[bytes], http: httpx.AsyncClient) -
     raise RuntimeError("the service did not start within five minutes")
 
 
-async def times(call: Callable[[int], Awaitable[Any]], count: int, warm: int = 5) -> tuple[float, float]:
+Call = Callable[[int], Awaitable[Any]]
+
+
+async def times(call: Call, count: int, warm: int = 5) -> tuple[float, float]:
     """p50 and p95 of a call in milliseconds, after a few that do not count."""
-    taken = []
+    ((middle, high),) = await times_in_turn([call], count, warm)
+    return middle, high
+
+
+async def times_in_turn(
+    calls: Sequence[Call], count: int, warm: int = 5, pause: float = 0
+) -> list[tuple[float, float]]:
+    """The same for several calls, one after the other in each round: whatever the machine is busy with, and however far
+    Java has compiled what they run, is the same for all of them. `pause`: seconds before each."""
+    taken: list[list[float]] = [[] for _ in calls]
     for number in range(count + warm):
-        start = time.perf_counter()
-        await call(number)
-        if number >= warm:
-            taken.append((time.perf_counter() - start) * 1000)
-    taken.sort()
-    return statistics.median(taken), taken[int(len(taken) * 0.95)]
+        for call, own in zip(calls, taken, strict=True):
+            await asyncio.sleep(pause)
+            start = time.perf_counter()
+            await call(number)
+            if number >= warm:
+                own.append((time.perf_counter() - start) * 1000)
+    return [(statistics.median(own), sorted(own)[int(len(own) * 0.95)]) for own in taken]

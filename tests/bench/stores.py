@@ -5,7 +5,6 @@ import logging
 import random
 import sys
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from neo4j import AsyncDriver, AsyncGraphDatabase
@@ -14,7 +13,7 @@ from pymilvus import AnnSearchRequest, AsyncMilvusClient, RRFRanker
 from bank.embed import WordLlamaModel
 from bank.search import CANDIDATES, LESSON_CANDIDATES
 from bank.vectors import LESSONS, MEMORIES, Vectors
-from tests.bench.service import Measured, measured, times
+from tests.bench.service import Call, Measured, measured, times, times_in_turn
 
 SIZES = (2_000, 20_000)  # memories; three edges each, a lesson for every ten
 BATCH = 1_000
@@ -24,6 +23,7 @@ WORDS = (
 ).split()
 REMEMBER = "mutation($input: RememberInput!) { remember(input: $input) { created } }"
 SEARCH = "query($q: String!) { searchMemories(query: $q, limit: 10) { score memory { id text } } }"
+BY_ID = "query($id: ID!) { memory(id: $id) { id text tags } }"
 LEARNT = "query($q: String!) { searchLessons(query: $q, limit: 5) { score lesson { rbId keyLesson } } }"
 PAGE = """query($after: String) { memories(first: 20, after: $after) { nodes { id text edges(first: 5) { nodes { text weight target { id text } } }
   lessons { rbId title } } pageInfo { endCursor } } }"""
@@ -134,25 +134,31 @@ async def run() -> None:
 async def measure(
     service: Measured, driver: AsyncDriver, client: AsyncMilvusClient, model: WordLlamaModel, size: int, table: dict[str, list[str]], chance: random.Random
 ) -> None:  # fmt: skip
-    async def timed(name: str, call: Callable[[int], Awaitable[Any]], count: int = 100) -> float:
+    async def compared(name: str, own: Call, bare_name: str, bare: Call, pause: float = 0) -> None:
+        """Through the service and bare, in turn. `pause` before each: what the one before has left to others is done."""
         shown(name, 0, 1)
-        middle, high = await times(call, count)
-        note(table, name, f"{middle:.1f} / {high:.1f}")
-        return middle
+        (middle, high), (bare_middle, bare_high) = await times_in_turn([own, bare], 100, warm=50, pause=pause)
+        note(table, f"{name}, p50 / p95 ms", f"{middle:.1f} / {high:.1f}")
+        note(table, f"  {bare_name}", f"{bare_middle:.1f} / {bare_high:.1f}")
+        note(table, f"  times the {bare_name}", f"{middle / bare_middle:.1f}")
 
     stamp = f"{size}-"
-    own = await timed("one remember, p50 / p95 ms", lambda n: service.ask(REMEMBER, input={"convId": "b", "memories": [{"event": {"id": f"{stamp}{n}", "text": text(chance)}}]}))  # fmt: skip
-    bare = await timed("  bare Neo4j write", lambda n: driver.execute_query("CREATE (n:Bare {id: $id, text: $text})", id=f"{stamp}{n}", text=text(chance)))  # fmt: skip
-    note(table, "  times the bare write", f"{own / bare:.1f}")
-    await timed(
-        "memory by id",
-        lambda n: service.ask("query($id: ID!) { memory(id: $id) { id text tags } }", id=f"N{chance.randrange(size)}"),
+    written = ({"event": {"id": f"{stamp}{n}", "text": text(chance)}} for n in range(1_000_000))
+    await compared(
+        "one remember",
+        lambda n: service.ask_alone(REMEMBER, input={"convId": "b", "memories": [next(written)]}),
+        "bare Neo4j write",
+        lambda n: driver.execute_query("CREATE (n:Bare $made)", made={"id": f"{stamp}{n}", "text": text(chance)}),
+        pause=0.02,
     )
-    await timed(
-        "  bare Neo4j read",
+    await compared(
+        "memory by id",
+        lambda n: service.ask_alone(BY_ID, id=f"N{chance.randrange(size)}"),
+        "bare Neo4j read",
         lambda n: driver.execute_query("MATCH (n:Bare {id: $id}) RETURN n", id=f"N{chance.randrange(size)}"),
     )
-    await timed("a page of 20 with edges and lessons", lambda n: service.ask(PAGE), 40)
+    middle, high = await times(lambda n: service.ask_alone(PAGE), 40)
+    note(table, "a page of 20 with edges and lessons", f"{middle:.1f} / {high:.1f}")
 
     async def bare_hybrid(query: str, collection: str, dense: tuple[str, ...], words: str, limit: int) -> None:
         """One call for all the lists that the service asks for one by one, as long as it asks for them."""
@@ -161,14 +167,20 @@ async def measure(
         wanted.append(AnnSearchRequest([query], words, {"metric_type": "BM25"}, limit))
         await client.hybrid_search(collection, wanted, RRFRanker(), limit=limit, output_fields=["revision"])
 
-    questions = [" ".join(chance.choices(WORDS, k=5)) for _ in range(110)]
-    found = await timed("searchMemories", lambda n: service.ask(SEARCH, q=questions[n % 110]))
-    hybrid = await timed("  bare Milvus hybrid search", lambda n: bare_hybrid(questions[n % 110], MEMORIES, ("dense_vector",), "sparse_vector", CANDIDATES))  # fmt: skip
-    note(table, "  times the bare search", f"{found / hybrid:.1f}")
-    learnt = await timed("searchLessons", lambda n: service.ask(LEARNT, q=questions[n % 110]))
+    questions = [" ".join(chance.choices(WORDS, k=5)) for _ in range(150)]
+    await compared(
+        "searchMemories",
+        lambda n: service.ask_alone(SEARCH, q=questions[n]),
+        "bare hybrid search",
+        lambda n: bare_hybrid(questions[n], MEMORIES, ("dense_vector",), "sparse_vector", CANDIDATES),
+    )
     dense = ("key_lesson_vector", "context_to_prefer_vector")
-    hybrid = await timed("  bare Milvus hybrid search of lessons", lambda n: bare_hybrid(questions[n % 110], LESSONS, dense, "context_sparse_vector", LESSON_CANDIDATES))  # fmt: skip
-    note(table, "  times that bare search", f"{learnt / hybrid:.1f}")
+    await compared(
+        "searchLessons",
+        lambda n: service.ask_alone(LEARNT, q=questions[n]),
+        "bare hybrid search of lessons",
+        lambda n: bare_hybrid(questions[n], LESSONS, dense, "context_sparse_vector", LESSON_CANDIDATES),
+    )
 
     async def client_at_work(place: int) -> None:
         own_chance = random.Random(place)
