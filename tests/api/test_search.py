@@ -1,5 +1,6 @@
 """searchMemories and searchLessons: by meaning and by words, filtered in Milvus, verified against the graph."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -55,6 +56,43 @@ async def test_found_by_words_and_by_meaning(cairn: Service) -> None:
     assert all(0 <= hit["score"] <= 1 and hit["pathScore"] is None and hit["via"] is None for hit in hits)
     stemmed = await _found(cairn, "observing station")
     assert stemmed[0]["memory"]["id"] == "S2" and stemmed[0]["bm25Score"] > 0
+
+
+async def test_a_slow_index_holds_up_the_search_and_not_the_write(
+    cairn: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A memory is acknowledged when the graph has it. Who searches next, asks how much is pending or counts what disagrees
+    waits until it can be found; many memories, and lessons, are waited for by their writer."""
+    insert, going = cairn.cairn.vectors.insert, asyncio.Event()
+
+    async def slow(*given: Any) -> None:
+        await going.wait()
+        await insert(*given)
+
+    monkeypatch.setattr(cairn.cairn.vectors, "insert", slow)
+    try:
+        await cairn.remember(memories=[{"event": {"id": "slow", "text": "A tugboat sank off Incheon."}}])
+        searching = [
+            asyncio.create_task(_found(cairn, "tugboat Incheon")),
+            asyncio.create_task(
+                cairn.ask('{ recall(input: {query: "tugboat Incheon"}) { memories { memory { id } } } }')
+            ),
+            asyncio.create_task(cairn.ask("{ integrity { ok pending } }")),
+        ]
+        many = [{"event": {"id": f"slow-{n}", "text": f"Crane {n} stood still."}} for n in range(17)]
+        writing = [
+            asyncio.create_task(cairn.remember(memories=many)),
+            asyncio.create_task(cairn.remember(lessons=[{"rbId": "91", "keyLesson": "Ask for tugs.", "contextToPrefer": "Ships wait."}])),
+        ]  # fmt: skip
+        assert not (await asyncio.wait([*searching, *writing], timeout=1.5))[0]
+    finally:
+        going.set()
+    found, recalled, agreement, *_ = await asyncio.gather(*searching, *writing)
+    assert found[0]["memory"]["id"] == "slow"
+    assert recalled["recall"]["memories"][0]["memory"]["id"] == "slow"
+    assert agreement["integrity"]["ok"]
+    assert (await cairn.ask("{ status { pending } }"))["status"]["pending"] == 0
+    await cairn.ask('mutation { deleteLesson(rbId: "91") { deleted } }')
 
 
 async def test_what_was_acknowledged_is_found_at_once(cairn: Service) -> None:
