@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import contextlib
 import fcntl
+import gc
 import logging
 import os
 import signal
@@ -100,6 +101,10 @@ async def serve(settings: Settings) -> None:
                     timeout_graceful_shutdown=10,
                 )
             )
+            # What is there now stays; looking through it for garbage again and again is a tenth of a recall's work.
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(20_000, 20, 20)
             serving = asyncio.create_task(server.serve())
             try:
                 while not server.started and not serving.done():

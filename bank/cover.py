@@ -52,9 +52,9 @@ class Question:
         self._leads: dict[frozenset[str], float] = {}
         self._rarities: dict[frozenset[str], float] = {}
 
-    def covered(self, words: frozenset[str]) -> int:
+    def covered(self, words: Iterable[str]) -> int:
         """Which of the question's words are among these."""
-        return sum(map(self._bits.__getitem__, self._asked & words))
+        return sum(map(self._bits.__getitem__, self._asked.intersection(words)))
 
     def share(self, mask: int) -> float:
         if mask not in self._known:
@@ -139,14 +139,19 @@ class Energy:
         """Half of what the source has goes along its edges, by the squares of their weights."""
         ways = [way for way in ways if way.target in covered]
         whole = max(LEAST_WHOLE, math.fsum(way.weight**2 for way in ways))
+        passed_on = PASSED_ON * source.strength**4
+        novelty: dict[int, float] = {}  # by what is covered: most neighbours have few of the question's words
         for way in ways:
-            share = PASSED_ON * source.strength**4 * way.weight**2 / whole
+            share = passed_on * way.weight**2 / whole
             if share <= 0:
                 continue
-            gain = share * _novelty(source, covered[way.target], question)
-            self.gains.setdefault(way.target, []).append(gain)
-            self.walked.setdefault(way.target, []).append(gain)
-            self.carried.setdefault(way.target, []).append(share)
+            target, mask = way.target, covered[way.target]
+            if mask not in novelty:
+                novelty[mask] = _novelty(source, mask, question)
+            gain = share * novelty[mask]
+            self.gains.setdefault(target, []).append(gain)
+            self.walked.setdefault(target, []).append(gain)
+            self.carried.setdefault(target, []).append(share)
 
     def found_again(
         self, source: Source, scores: Mapping[str, float], covered: Mapping[str, int], question: Question

@@ -252,12 +252,13 @@ class Recall:
             if missing := [source.id for source in sources if source.id not in seen.edges]:
                 await self._fetch_edges(missing, asked, seen)
             ways = await self._ways(sources, asked, walked, seen)
+            leaving: dict[str, list[Way]] = {}
             for way in ways:
+                leaving.setdefault(way.source, []).append(way)
                 if way.target not in covered:
                     covered[way.target] = question.covered(seen.words[way.target].all)
             for source in sources:
-                own = [way for way in ways if way.source == source.id]
-                seen.energy.walk(source, own, covered, question)
+                seen.energy.walk(source, leaving.get(source.id, ()), covered, question)
             seen.ways += ways
             walked |= {way.edge for way in ways}
             passed |= {source.id: source for source in sources}

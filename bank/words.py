@@ -12,7 +12,7 @@ import Stemmer
 
 LEAD_WORDS = 12
 LONGEST_WORD = 64  # a longer one is none
-CACHED_SENTENCES = 32_768  # some 25 MB
+CACHED_SENTENCES = 65_536  # some 40 MB
 ARTICLE = 3  # letters of the longest article that a sentence may begin with: "Die App", "Los libros"
 CACHED_WORDS = 2_000_000  # words in all the sets that are kept, some 200 MB at most
 
@@ -105,9 +105,9 @@ def names_in(text: str) -> set[str]:
 
 
 @lru_cache(maxsize=CACHED_SENTENCES)
-def stems_of(sentence: str) -> frozenset[str]:
-    """The words of a sentence, stemmed, without stop words."""
-    return frozenset(stems(_short(sentence)))
+def stems_of(sentence: str) -> tuple[str, ...]:
+    """The words of a sentence, stemmed, without stop words. A set of them would take several times the room."""
+    return tuple(stems(_short(sentence)))
 
 
 def as_written(text: str) -> dict[str, str]:

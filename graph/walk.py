@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from graph.model import Path, Step
 
@@ -12,8 +12,7 @@ LeanEdge = Sequence[object]
 MOST_STEPS = 200_000
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(NamedTuple):
     """An edge as it was walked: from where to where, along it or against it."""
 
     edge: str
@@ -39,12 +38,14 @@ def best_routes(
             back = Way(way.edge, way.target, way.source, way.weight, not way.forward)
             for one in (way, back):
                 leaving.setdefault(one.source, {})[one.edge, one.target] = one
-    leads_on = {place for place, own in leaving.items() if place in wanted or len(own) > 1}
+    near = [frozenset(wanted)]  # the places from which a wanted one is at most so many edges away
+    for _ in range(max_hops - 1):
+        near.append(near[-1].union(*({way.target for way in leaving.get(place, {}).values()} for place in near[-1])))
     rank = {start: place for place, start in enumerate(sorted(starts, key=lambda start: (-starts[start], start)))}
     front: dict[str, list[_Route]] = {start: [(strength, ())] for start, strength in starts.items() if strength > 0}
     best: dict[str, list[_Route]] = {}
     for hop in range(1, max_hops + 1):
-        targets = wanted if hop == max_hops else leads_on
+        targets = near[max_hops - hop]
         reached: dict[str, list[_Route]] = {}
         strongest: dict[str, list[float]] = {}  # of the routes to a place the `keep` best energies, the weakest first
         for place, routes in front.items():
