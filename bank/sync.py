@@ -117,7 +117,7 @@ def deleted(pair: Pair) -> Pair:
 
 
 ROUND = 128  # records embedded and written at once: small enough that a short write need not wait long for a long one
-FEW = 16  # memories on their way to the index that a search would wait for rather than their writers
+FEW = 8  # new memories on their way to the index that a search would wait for rather than their writers
 MOMENT_SECONDS = 0.5
 AHEAD = 256  # texts embedded before their write is stored; the rest follows with it
 LAST = 2**63 - 1
@@ -228,11 +228,11 @@ class Sync:
 
     async def index(self, revision: int, changes: Sequence[Change]) -> None:
         """Indexes what a committed write changed and waits until it can be found, or Milvus is away and the marks stay.
-        A few memories are not waited for where nobody else asks this index: they are on their way, and whoever searches
-        for memories waits for them instead (`caught_up`)."""
+        A few new memories, which is quick at any size, are not waited for where nobody else asks this index: they are on
+        their way, and whoever searches for memories waits for them instead (`caught_up`)."""
         done = self.index_soon(revision, changes)
         few = sum(len(job.changes) for job in self._jobs) <= FEW
-        if not (self._alone and few and all(isinstance(change.record, Memory) for change in changes)):
+        if not (self._alone and few and all(one.fresh and isinstance(one.record, Memory) for one in changes)):
             await done
 
     def index_soon(self, revision: int, changes: Sequence[Change]) -> "asyncio.Future[bool]":

@@ -62,14 +62,18 @@ async def test_a_slow_index_holds_up_the_search_and_not_the_write(
     cairn: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A memory is acknowledged when the graph has it. Who searches next, asks how much is pending or counts what disagrees
-    waits until it can be found; many memories, and lessons, are waited for by their writer."""
-    insert, going = cairn.cairn.vectors.insert, asyncio.Event()
+    waits until it can be found; many memories, changes and lessons are waited for by their writer."""
+    going = asyncio.Event()
 
-    async def slow(*given: Any) -> None:
-        await going.wait()
-        await insert(*given)
+    def slowly(write: Any) -> Any:
+        async def slow(*given: Any) -> None:
+            await going.wait()
+            await write(*given)
 
-    monkeypatch.setattr(cairn.cairn.vectors, "insert", slow)
+        return slow
+
+    for name in ("insert", "upsert"):
+        monkeypatch.setattr(cairn.cairn.vectors, name, slowly(getattr(cairn.cairn.vectors, name)))
     try:
         await cairn.remember(memories=[{"event": {"id": "slow", "text": "A tugboat sank off Incheon."}}])
         searching = [
@@ -79,8 +83,9 @@ async def test_a_slow_index_holds_up_the_search_and_not_the_write(
             ),
             asyncio.create_task(cairn.ask("{ integrity { ok pending } }")),
         ]
-        many = [{"event": {"id": f"slow-{n}", "text": f"Crane {n} stood still."}} for n in range(17)]
+        many = [{"event": {"id": f"slow-{n}", "text": f"Crane {n} stood still."}} for n in range(9)]
         writing = [
+            asyncio.create_task(cairn.ask('mutation { updateMemory(id: "S2", patch: {tags: ["sea"]}) { id } }')),
             asyncio.create_task(cairn.remember(memories=many)),
             asyncio.create_task(cairn.remember(lessons=[{"rbId": "91", "keyLesson": "Ask for tugs.", "contextToPrefer": "Ships wait."}])),
         ]  # fmt: skip

@@ -107,7 +107,7 @@ async def _over_http(asked: QuestionSet, embedder: str, folder: Path, notes: lis
         async with measured(embedder, folder=folder) as service:
 
             async def ask(question: Question, hops: int = hops, service: Measured = service) -> list[str]:
-                return await _asked(service, asked, question, hops)
+                return await _asked(service.ask_alone, asked, question, hops)
 
             rows.append(await _row(asked, embedder, arm, ask))
             if hops:
@@ -124,15 +124,17 @@ async def _load(service: Measured, asked: QuestionSet) -> None:
         await asyncio.sleep(0.2)
 
 
-async def _asked(service: Measured, asked: QuestionSet, question: Question, hops: int) -> list[str]:
+async def _asked(
+    ask: Callable[..., Awaitable[dict[str, Any]]], asked: QuestionSet, question: Question, hops: int
+) -> list[str]:
     """The names of what was found, best first."""
     if asked.of_lessons:
-        answer = await service.ask(LESSONS, q=question.query)
+        answer = await ask(LESSONS, q=question.query)
         return [hit["lesson"]["title"] for hit in answer["searchLessons"]]
     wanted: dict[str, Any] = {"query": question.query, "hops": hops, "limit": 50 if asked.of_talks else 10}
     if question.tag is not None:
         wanted["filter"] = {"tags": [question.tag]}
-    memories = (await service.ask(RECALL, input=wanted))["recall"]["memories"]
+    memories = (await ask(RECALL, input=wanted))["recall"]["memories"]
     return _names(asked, [hit["memory"]["id"] for hit in memories])
 
 
@@ -174,7 +176,7 @@ async def _sixteen(service: Measured, asked: QuestionSet) -> float:
         while waiting:
             one = waiting.pop()
             # One space more: the same question, but its embedding is not at hand.
-            await _asked(service, asked, Question(f"{one.query} ", one.gold, one.tag), HOPS["hybrid + walk"])
+            await _asked(service.ask, asked, Question(f"{one.query} ", one.gold, one.tag), HOPS["hybrid + walk"])
 
     await asyncio.gather(*(client() for _ in range(16)))
     return count / (time.perf_counter() - start)
