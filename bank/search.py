@@ -143,7 +143,11 @@ class Search:
             # Looked at are those that fit best, and the ends of the lists, by which scores are brought to 0..1. Where one
             # of them is not true, or too few of them may be offered, all are.
             looked_at = {*best, *(hit.key for hits in lists for hit in (*hits[:1], *hits[-1:]))}
-            true = await self._true_lessons(looked_at, revisions, best, query)
+            # Of the best, which mostly stay the best, the vectors come meanwhile: what is chosen differs by them.
+            true, _ = await asyncio.gather(
+                self._true_lessons(looked_at, revisions, best, query),
+                asking.lesson_vectors({key: revisions[key] for key in best[:RANKED]}),
+            )
             offered = offerable(true, query, asking)
             if len(true) < len(looked_at) or len(offered) < query.limit:
                 if len(looked_at) < len(revisions):

@@ -17,6 +17,9 @@ ARTICLE = 3  # letters of the longest article that a sentence may begin with: "D
 CACHED_WORDS = 2_000_000  # words in all the sets that are kept, some 200 MB at most
 
 _TOKEN = re.compile(r"[^\W_]+")
+# Written out, as far as alphabets in use go: a class of "what is a letter and is not small" is looked up far slower.
+_LARGE_LETTERS = "".join(letter for letter in map(chr, range(0x10000)) if letter.isupper())
+_WRITTEN_LARGE = re.compile(rf"[{_LARGE_LETTERS}][^\W_]*")
 _END_OF_LEAD = re.compile(r"[.:?!\r\n]")
 _ENDS_A_SENTENCE = frozenset(".!?…。！？\r\n")
 _WITHIN_A_NAME = frozenset((" ", "-", "'", "’"))
@@ -56,30 +59,32 @@ def stems(words: Iterable[str]) -> list[str]:
 
 
 def words_of(text: str) -> Words:
+    """In two passes, over the words written large and over the distinct ones in lower case: one over every word, asked
+    how it is written, takes twice as long for a long text."""
     names: dict[str, str] = {}
-    stems: set[str] = set()
     things: dict[frozenset[str], None] = {}
     thing: list[str] = []
     last = start = 0
-    for match in _TOKEN.finditer(text):
-        word = match.group()
-        capital = word[0].isupper()
-        between = text[last : match.start()]
-        if thing and not (capital and between in (_AFTER_AN_INITIAL if last - start == 1 else _WITHIN_A_NAME)):
+    for match in _WRITTEN_LARGE.finditer(text):
+        begin, end = match.span()
+        if begin and text[begin - 1].isalnum():  # within a word, as in "eBay"
+            continue
+        if thing and text[last:begin] not in (_AFTER_AN_INITIAL if last - start == 1 else _WITHIN_A_NAME):
             things[frozenset(thing)] = None
             thing = []
-        start, last = match.span()
-        lower = word.lower()
+        start, last = begin, end
+        lower = text[begin:end].lower()
         if len(lower) <= LONGEST_WORD and (found := stem(lower)) is not None:
-            stems.add(found)
-            if capital:
-                names.setdefault(found, lower)
-                thing.append(found)
+            names.setdefault(found, lower)
+            thing.append(found)
     if thing:
         things[frozenset(thing)] = None
+    distinct = {stem(word) for word in set(_TOKEN.findall(text.lower())) if len(word) <= LONGEST_WORD}
     lead = _short(_END_OF_LEAD.split(text.lstrip(), maxsplit=1)[0])
     first = [found for word in lead if (found := stem(word.lower())) is not None][:LEAD_WORDS]
-    return Words(all=frozenset(stems), lead=frozenset(first), names=tuple(names.items()), things=tuple(things))
+    stems = frozenset(found for found in distinct if found is not None)
+    # A few letters are two in lower case, of which one is no letter: such a name is found whole and in parts.
+    return Words(all=stems.union(names), lead=frozenset(first), names=tuple(names.items()), things=tuple(things))
 
 
 def names_in(text: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""Texts as words: what is too long for a word is none, and is kept nowhere."""
+"""Texts as words: what stands in them, what they name, and that what is too long for a word is none."""
 
 from bank.words import LONGEST_WORD, as_written, plain_words, spellings, stem, words_of
 
@@ -15,3 +15,29 @@ def test_what_is_too_long_for_a_word_is_none() -> None:
     assert set(as_written(text)) == set(spellings(text)) == stems
     assert plain_words(text) == ["harbour", longest.lower(), "news"]
     assert stem.cache_info().currsize - before <= len(stems)
+
+
+def test_a_text_as_words_names_and_things() -> None:
+    """Runs of words written large are things, initials and hyphens within them; a word that is large inside is no name;
+    letters that are two in lower case are found whole and in parts."""
+    words = words_of("J. K. Rowling met Jean-Luc in the eBay office; Rowling laughed. Élan İstanbul")
+    assert words.names == (
+        ("j", "j"), ("k", "k"), ("rowl", "rowling"), ("jean", "jean"), ("luc", "luc"), ("élan", "élan"), ("i̇stanbul", "i̇stanbul"),
+    )  # fmt: skip
+    assert words.things == tuple(map(frozenset, (["j", "k", "rowl"], ["jean", "luc"], ["rowl"], ["élan", "i̇stanbul"])))
+    assert words.all == {
+        "j",
+        "k",
+        "rowl",
+        "met",
+        "jean",
+        "luc",
+        "ebay",
+        "offic",
+        "laugh",
+        "élan",
+        "i̇stanbul",
+        "stanbul",
+    }
+    assert words.lead == {"j"}
+    assert set(spellings("İSTANBUL")) <= words.all | {"i"}
