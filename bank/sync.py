@@ -144,6 +144,7 @@ class Job:
     revision: int
     changes: deque[Change]
     done: asyncio.Future[bool]
+    ahead: bool = False  # its writer has its answer already
 
 
 class Sync:
@@ -232,7 +233,10 @@ class Sync:
         their way, and whoever searches for memories waits for them instead (`caught_up`)."""
         done = self.index_soon(revision, changes)
         few = sum(len(job.changes) for job in self._jobs) <= FEW
-        if not (self._alone and few and all(one.fresh and isinstance(one.record, Memory) for one in changes)):
+        if self._alone and few and all(one.fresh and isinstance(one.record, Memory) for one in changes):
+            for job in self._jobs:
+                job.ahead = job.ahead or job.done is done
+        else:
             await done
 
     def index_soon(self, revision: int, changes: Sequence[Change]) -> "asyncio.Future[bool]":
@@ -249,9 +253,9 @@ class Sync:
         return done
 
     async def caught_up(self, seconds: float | None = None) -> None:
-        """What was written before is in the index, or given up because Milvus is away, or `seconds` are over."""
-        if self._jobs:
-            await asyncio.wait([job.done for job in self._jobs], timeout=seconds)
+        """What was acknowledged before is in the index, or given up because Milvus is away, or `seconds` are over."""
+        if waiting := [job.done for job in self._jobs if job.ahead]:
+            await asyncio.wait(waiting, timeout=seconds)
 
     def removed(self) -> None:
         """A deletion was committed: its row is removed soon. Until then no search shows it."""
