@@ -144,7 +144,7 @@ class Job:
     revision: int
     changes: deque[Change]
     done: asyncio.Future[bool]
-    ahead: bool = False  # its writer has its answer already
+    ahead: bool  # its writer has its answer already, and whoever searches waits for it
 
 
 class Sync:
@@ -231,23 +231,21 @@ class Sync:
         """Indexes what a committed write changed and waits until it can be found, or Milvus is away and the marks stay.
         A few new memories, which is quick at any size, are not waited for where nobody else asks this index: they are on
         their way, and whoever searches for memories waits for them instead (`caught_up`)."""
-        done = self.index_soon(revision, changes)
-        few = sum(len(job.changes) for job in self._jobs) <= FEW
-        if self._alone and few and all(one.fresh and isinstance(one.record, Memory) for one in changes):
-            for job in self._jobs:
-                job.ahead = job.ahead or job.done is done
-        else:
+        few = len(changes) + sum(len(job.changes) for job in self._jobs) <= FEW
+        ahead = self._alone and few and all(one.fresh and isinstance(one.record, Memory) for one in changes)
+        done = self.index_soon(revision, changes, ahead)
+        if not ahead:
             await done
 
-    def index_soon(self, revision: int, changes: Sequence[Change]) -> "asyncio.Future[bool]":
-        """The same for whoever need not wait. False: Milvus is away."""
+    def index_soon(self, revision: int, changes: Sequence[Change], ahead: bool = False) -> "asyncio.Future[bool]":
+        """The same for whoever need not wait. False: Milvus is away. `ahead`: whoever searches waits for it."""
         done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         if not changes or self.trouble is not None:
             done.set_result(not changes)
             if changes:
                 self._given_up = max(self._given_up, revision)
             return done
-        self._jobs.append(Job(revision, deque(changes), done))
+        self._jobs.append(Job(revision, deque(changes), done, ahead))
         self._queued.add(revision)
         self._work.set()
         return done
@@ -290,10 +288,11 @@ class Sync:
                     self._work.clear()  # what else there is to do is looked at when it is quiet, or overdue
                     await self._round()
                     continue
-                with contextlib.suppress(TimeoutError):
-                    # Not `wait_for`: up to Python 3.11 it loses a cancellation that comes together with the event.
-                    async with asyncio.timeout(QUIET_SECONDS if self._indexed else IDLE_SECONDS):
-                        await self._work.wait()
+                if not self._jobs:
+                    with contextlib.suppress(TimeoutError):
+                        # Not `wait_for`: up to Python 3.11 it loses a cancellation that comes together with the event.
+                        async with asyncio.timeout(QUIET_SECONDS if self._indexed else IDLE_SECONDS):
+                            await self._work.wait()
                 self._work.clear()
                 if self.index_away is not None:
                     await self._vectors.load()
@@ -314,6 +313,8 @@ class Sync:
         """Does what may take minutes; whoever writes meanwhile gets a turn between two batches of it."""
         task = asyncio.create_task(work, name="cairn-sync-others")
         task.add_done_callback(lambda _: self._work.set())
+        if self._jobs:
+            self._work.set()  # whoever waits already has the first turn
         woken = False
         try:
             while not task.done():
