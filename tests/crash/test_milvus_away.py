@@ -351,24 +351,3 @@ async def test_a_write_does_not_wait_for_a_long_repair(
         assert (await repair)["repair"]["ok"]
     report = await cairn.settled()
     assert report["ok"] and report["nodes"] == report["nodeVectors"]
-
-
-async def test_a_write_that_waits_already_is_served_while_others_are_looked_after(
-    cairn: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Under writes without a pause the loop looks after others all the same; whoever waits then need not wait for that."""
-    done = asyncio.Event()
-
-    async def long() -> None:
-        if cairn.cairn.sync._jobs:
-            await done.wait()
-
-    with monkeypatch.context() as busy:
-        busy.setattr("bank.sync.OTHERS_SECONDS", 0.0)
-        busy.setattr(cairn.cairn.sync, "_look_after_others", long)
-        async with asyncio.timeout(SOON):
-            await cairn.remember(lessons=[{"keyLesson": "Count the cranes.", "contextToPrefer": "Ships wait."}])
-            await cairn.remember(memories=[{"event": {"id": "BUSY", "text": "Busy quay."}}])
-            assert "BUSY" in await _found(cairn, "busy quay")
-        done.set()
-    assert (await cairn.settled())["ok"]
