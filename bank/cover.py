@@ -25,12 +25,10 @@ PASSED_ON = 0.5  # the share of its energy that a memory passes on
 FURTHER = 0.5  # a memory that was reached is half as strong as its energy says: at 1.0 far ones push near ones out
 NEW_WORDS = 6.0  # how much more a step counts that leads to words the seed lacks
 NAMES_DENSE, NAMES_LEAD, NAMES_JOINED, NAMES_BEST = 0.7, 0.3, 0.5, 20
-SENTENCE = 0.4  # what a memory gains with an edge whose sentence says most of the question
+SENTENCE = 0.4  # what a memory gains with a sentence that says most of the question; as much for one at its edges
 SENTENCE_AGAIN = 0.8  # what a hit of a second search gains that such an edge joins to the seed
-LOG_ENERGY, FIRST_FOUND = (
-    0.7,
-    0.5,
-)  # what the answer is chosen by: where the energy ended up, what the first search said
+# What the answer is chosen by: where the energy ended up, what the first search said.
+LOG_ENERGY, FIRST_FOUND = 0.7, 0.5
 NEW_IN_ANSWER = 5.0
 NAMED_IN_ANSWER, NAMING = 1.0, 5  # what a memory gains that the answer names; the first so many of it count
 JOINED = 4.0  # the rarity (a sum of idf) of a thing that joins two texts as well as any
@@ -93,15 +91,20 @@ class Source:
 
 
 def said_at(sentences: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """How much of the question the best sentence at each memory says, 1 for the best of all. `sentences`: from a memory to
+    """How much of the question the best edge at each memory says, 1 for the best of all. `sentences`: from a memory to
     its neighbours, the share of the question that the edge between them says."""
     best: dict[str, float] = {}
     for source, targets in sentences.items():
         for target, share in targets.items():
             for end in (source, target):
                 best[end] = max(best.get(end, 0.0), share)
-    most = max(best.values(), default=0.0)
-    return {id: share / most for id, share in best.items()} if most > 0 else {}
+    return by_the_best(best)
+
+
+def by_the_best(shares: Mapping[str, float]) -> dict[str, float]:
+    """Shares by the largest of them; nothing where all are nothing."""
+    most = max(shares.values(), default=0.0)
+    return {id: share / most for id, share in shares.items()} if most > 0 else {}
 
 
 def choose_seeds(direct: Mapping[str, float], covered: Mapping[str, int], question: Question) -> list[Source]:

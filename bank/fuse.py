@@ -40,18 +40,23 @@ def recency(last: float, now: datetime) -> float:
     return math.exp(-RECENCY_PER_DAY * days)
 
 
+def diversity(similarity: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """From cosines, 1 to 0. By their squares: two lessons of one subject are hardly held against each other, two that say
+    the same are."""
+    return 1 - np.clip(similarity, 0.0, 1.0) ** 2
+
+
 def choose_diverse(
     base: Sequence[float], scope_weights: Sequence[float], vectors: npt.NDArray[np.float32], limit: int
 ) -> list[tuple[int, float]]:
-    """Chooses `limit` items one at a time by base score plus diversity: 1 - the closest similarity to what is
-    chosen already. `base` is the sum of the other three factors. Returns (place, diversity) in the order chosen."""
-    closest = np.zeros(len(base))
+    """Chooses `limit` items one at a time by base score plus diversity from what is chosen already. `base` is the sum of
+    the other three factors. Returns (place, diversity) in the order chosen."""
+    diverse = np.ones(len(base))
     left = list(range(len(base)))
     chosen: list[tuple[int, float]] = []
     while left and len(chosen) < limit:
-        best = max(left, key=lambda i: (scope_weights[i] * (base[i] + DIVERSITY * (1 - closest[i])), -i))
-        chosen.append((best, float(1 - closest[best])))
+        best = max(left, key=lambda i: (scope_weights[i] * (base[i] + DIVERSITY * diverse[i]), -i))
+        chosen.append((best, float(diverse[best])))
         left.remove(best)
-        similarity = vectors @ vectors[best]
-        closest = np.maximum(closest, np.clip(similarity, 0.0, 1.0))
+        diverse = np.minimum(diverse, diversity(vectors @ vectors[best]))
     return chosen

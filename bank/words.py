@@ -21,6 +21,7 @@ _TOKEN = re.compile(r"[^\W_]+")
 _LARGE_LETTERS = "".join(letter for letter in map(chr, range(0x10000)) if letter.isupper())
 _WRITTEN_LARGE = re.compile(rf"[{_LARGE_LETTERS}][^\W_]*")
 _END_OF_LEAD = re.compile(r"[.:?!\r\n]")
+_BETWEEN_SENTENCES = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|[\r\n]+")
 _ENDS_A_SENTENCE = frozenset(".!?…。！？\r\n")
 _WITHIN_A_NAME = frozenset((" ", "-", "'", "’"))
 _AFTER_AN_INITIAL = _WITHIN_A_NAME | {".", ". "}
@@ -113,6 +114,11 @@ def names_in(text: str) -> set[str]:
 def stems_of(sentence: str) -> tuple[str, ...]:
     """The words of a sentence, stemmed, without stop words. A set of them would take several times the room."""
     return tuple(stems(_short(sentence)))
+
+
+def sentences_of(text: str) -> list[str]:
+    """Roughly: an abbreviation ends one, too. Good enough to ask which words stand near each other."""
+    return [sentence for sentence in _BETWEEN_SENTENCES.split(text) if sentence]
 
 
 def as_written(text: str) -> dict[str, str]:

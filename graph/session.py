@@ -187,7 +187,7 @@ class Graph:
         finally:
             told.cancel()
 
-    async def explain(self, text: str, **parameters: Any) -> dict[str, Any]:
+    async def explain(self, text: str, /, **parameters: Any) -> dict[str, Any]:
         """The plan that Neo4j makes for a statement."""
         with _our_errors():
             async with self._driver.session(database=self._database) as session:

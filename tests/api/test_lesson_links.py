@@ -143,8 +143,8 @@ async def test_links_of_many_lessons_are_one_query(cairn: Service) -> None:
         await cairn.ask(asked, first=first)
         return graph.round_trips - before
 
-    # The service looks after its marks once a second, which may fall among them.
-    assert min([await trips(20) for _ in range(3)]) == 3
+    # The service looks after its marks now and then, and after its index when it has started, which may fall among them.
+    assert min([await trips(20) for _ in range(20)]) == 3
 
 
 # ---------------------------------------------------------------- in an answer

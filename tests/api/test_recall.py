@@ -305,3 +305,14 @@ async def test_the_sentence_of_an_edge_says_what_its_memories_do_not(cairn: Serv
     await cairn.remember(edges=edges[:1])
     answer = (await _recall(cairn, **asked))["memories"]
     assert {one["memory"]["id"] for one in answer[:2]} == {"SE4", "SE5"} and len(answer) == 6
+
+
+async def test_what_stands_in_one_sentence_belongs_together(cairn: Service) -> None:
+    """Two memories of the same words, alike in meaning: the one that says it in one sentence comes first."""
+    said = "Report: the pump of hall nine was stopped for the audit. Rain came in May. Trucks wait at a gate."
+    apart = "Report: the pump came in May. Rain stopped trucks. Hall nine was at the gate. Wait for an audit."
+    others = ("Visitors liked the garden.", "The lift was painted.", "A truck was late in June.", "The gate is new.")
+    await cairn.remember(memories=[{"dataSource": {"id": f"OS{n}", "text": text, "tags": ["pump"]}} for n, text in enumerate(others)])  # fmt: skip
+    asked = {"query": "Was the pump of hall nine stopped for the audit?", "filter": {"tags": ["pump"]}, "limit": 2}
+    await cairn.remember(memories=[{"dataSource": {"id": "OS-a", "text": apart, "tags": ["pump"]}}, {"dataSource": {"id": "OS-b", "text": said, "tags": ["pump"]}}])  # fmt: skip
+    assert _ids(await _recall(cairn, **asked)) == ["OS-b", "OS-a"]

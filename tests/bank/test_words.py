@@ -1,6 +1,6 @@
 """Texts as words: what stands in them, what they name, and that what is too long for a word is none."""
 
-from bank.words import LONGEST_WORD, as_written, plain_words, spellings, stem, words_of
+from bank.words import LONGEST_WORD, as_written, plain_words, sentences_of, spellings, stem, words_of
 
 
 def test_what_is_too_long_for_a_word_is_none() -> None:
@@ -41,3 +41,10 @@ def test_a_text_as_words_names_and_things() -> None:
     }
     assert words.lead == {"j"}
     assert set(spellings("İSTANBUL")) <= words.all | {"i"}
+
+
+def test_sentences_of_a_text() -> None:
+    """By full stops, question marks and line breaks, in other scripts too; nothing empty, and nothing is lost."""
+    text = "Sales fell. Why?  A strike!\n\n- the port\r\n価格が上がった。船は遅れた。"
+    assert sentences_of(text) == ["Sales fell.", "Why?", "A strike!", "- the port", "価格が上がった。", "船は遅れた。"]
+    assert sentences_of("") == sentences_of("\n") == []
