@@ -139,13 +139,22 @@ class Asking:
     # ------------------------------------------------------------ lessons
 
     async def search_lessons(self, query: LessonQuery, limit: int) -> tuple[list[Hit], list[Hit], list[Hit]]:
-        """By the meaning of the lesson, by the meaning of its context, and by words."""
-        await self.embedded()
-        if self.degraded is None and self.vector is not None:
+        """By the meaning of the lesson, by the meaning of its context, and by words, which need not wait for a vector."""
+
+        async def by_meaning() -> tuple[list[Hit], list[Hit]]:
+            await self.embedded()
+            if self.vector is None:
+                return [], []
+            return await self._vectors.lessons_by_meaning(self.vector, query, limit)
+
+        if self.degraded is None:
             try:
-                return await self._vectors.search_lessons(self.vector, query, limit)
+                meant, words = await asyncio.gather(by_meaning(), self._vectors.lessons_by_words(query, limit))
             except IndexAway as error:
                 self._lost(error)
+            if self.degraded is None:
+                by_lesson, by_context, by_words = newest([*meant, words])
+                return by_lesson, by_context, by_words
         if not (question := lucene(query.query)):
             return [], [], []
         rows = await self._graph.read(

@@ -320,20 +320,20 @@ class Vectors:
         """By id; a memory that is indexed in another revision than this is left out."""
         return await self._stored_vectors(MEMORIES, "dense_vector", revisions)
 
-    async def search_lessons(
-        self, vector: Vector, query: LessonQuery, limit: int
-    ) -> tuple[list[Hit], list[Hit], list[Hit]]:
-        """By the meaning of the lesson, by the meaning of its context, and by the words of its context."""
-        if await self._is_empty(LESSONS):
-            return [], [], []
+    async def lessons_by_meaning(self, vector: Vector, query: LessonQuery, limit: int) -> tuple[list[Hit], list[Hit]]:
+        """By the meaning of the lesson, and by that of its context."""
         expression = self._lesson_expression(query)
-        found = await asyncio.gather(
+        (by_lesson,), (by_context,) = await asyncio.gather(
             self._searches(LESSONS, "key_lesson_vector", [vector], expression, limit),
             self._searches(LESSONS, "context_to_prefer_vector", [vector], expression, limit),
-            self._searches(LESSONS, "context_sparse_vector", [query.query], expression, limit),
         )
-        by_lesson, by_context, by_words = newest([lists[0] for lists in found])
-        return by_lesson, by_context, by_words
+        return by_lesson, by_context
+
+    async def lessons_by_words(self, query: LessonQuery, limit: int) -> list[Hit]:
+        """By the words of their contexts."""
+        expression = self._lesson_expression(query)
+        (found,) = await self._searches(LESSONS, "context_sparse_vector", [query.query], expression, limit)
+        return found
 
     async def near_lessons(self, vectors: Sequence[Vector], namespace: str, limit: int) -> list[list[Hit]]:
         """The lessons of a namespace, whatever their status, that are nearest in meaning to each of these."""

@@ -2,13 +2,15 @@
 // likely to be shown the whole of it, so that nobody need ask twice; of the others no texts.
 // params: $tenant, $ids, $shown (some of them)
 // returns: rows of [rb_id, revision, status, namespace, scope, outcome, link_nodes (the first ten), created_at, when it was used last or else changed (seconds since 1970), confidence, usage_count, offered_count, whether it is linked to other lessons, whether it is hidden until it is indexed, properties (null where they were not asked for)]
-MATCH (l:Lesson) WHERE l.tenant = $tenant AND l.rb_id IN $ids
-WITH l, coalesce(l.last_used_at, l.updated_at) AS moved
+MATCH (lesson:Lesson) WHERE lesson.tenant = $tenant AND lesson.rb_id IN $ids
+// All its properties at once: one by one, each is looked for from the first.
+WITH lesson, properties(lesson) AS l
+WITH lesson, l, coalesce(l.last_used_at, l.updated_at) AS moved
 WITH [l.rb_id, l.revision, l.status, l.namespace, l.scope, l.outcome, l.link_nodes[..10],
   toString(l.created_at), moved.epochMillis / 1000.0,
   coalesce(l.confidence_ahead[(timestamp() / 1000 - l.idle_since) / l.idle_period], l.confidence_ahead[-1], l.confidence),
   l.usage_count, coalesce(l.offered_count, 0),
-  EXISTS { (l)-[:CAUSES|REQUIRES|CONFLICTS|ENHANCES|ALTERNATIVE]-() },
+  EXISTS { (lesson)-[:CAUSES|REQUIRES|CONFLICTS|ENHANCES|ALTERNATIVE]-() },
   coalesce(l.hidden_until_indexed, false),
   CASE WHEN l.rb_id IN $shown THEN l {.*, created_at: toString(l.created_at), updated_at: toString(l.updated_at),
     last_used_at: toString(l.last_used_at),

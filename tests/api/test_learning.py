@@ -460,7 +460,14 @@ async def test_a_quarantined_lesson_is_reviewed_and_never_offered(
     await set_status(cairn, rb_id, "QUARANTINED")
     assert await offered() == (False, False, False, False, False, False, False, True)
     with monkeypatch.context() as away:
-        for name in ("memories_by_meaning", "memories_by_words", "search_lessons", "memory_vectors", "lesson_vectors"):
+        for name in (
+            "memories_by_meaning",
+            "memories_by_words",
+            "lessons_by_meaning",
+            "lessons_by_words",
+            "memory_vectors",
+            "lesson_vectors",
+        ):
             away.setattr(cairn.cairn.vectors, name, _away)
         assert await offered() == (False, False, False, False, False, False, False, True)
     await set_status(cairn, rb_id, "ACTIVE")

@@ -109,7 +109,14 @@ async def test_every_condition_holds_while_milvus_is_away(cairn: Service, monkey
     async def away(*_: Any) -> None:
         raise IndexAway("Milvus is away for this test")
 
-    for name in ("memories_by_meaning", "memories_by_words", "search_lessons", "memory_vectors", "lesson_vectors"):
+    for name in (
+        "memories_by_meaning",
+        "memories_by_words",
+        "lessons_by_meaning",
+        "lessons_by_words",
+        "memory_vectors",
+        "lesson_vectors",
+    ):
         monkeypatch.setattr(cairn.cairn.vectors, name, away)
     await cairn.cairn.graph.define(
         "CREATE (:Memory:Event {tenant: 'another', id: 'SPY', text: 'Harbour of Busan: closed, why?', revision: 1}), "

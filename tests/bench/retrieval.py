@@ -205,8 +205,7 @@ async def _on_the_stores(
 
 async def _by_words(cairn: Cairn, asked: QuestionSet, question: Question) -> list[str]:
     if asked.of_lessons:
-        vector = await cairn.embedder.query(question.query)
-        _, _, words = await cairn.vectors.search_lessons(vector, LessonQuery(query=question.query), 100)
+        words = await cairn.vectors.lessons_by_words(LessonQuery(query=question.query), 100)
         return [asked.titles[hit.key] for hit in words]
     (words,) = await cairn.vectors.memories_by_words([question.query], _filter(question), 100)
     return _names(asked, (hit.key for hit in words))
@@ -215,7 +214,7 @@ async def _by_words(cairn: Cairn, asked: QuestionSet, question: Question) -> lis
 async def _by_meaning(cairn: Cairn, asked: QuestionSet, question: Question) -> list[str]:
     vector = await cairn.embedder.query(question.query)
     if asked.of_lessons:
-        dense, _, _ = await cairn.vectors.search_lessons(vector, LessonQuery(query=question.query), 100)
+        dense, _ = await cairn.vectors.lessons_by_meaning(vector, LessonQuery(query=question.query), 100)
         return [asked.titles[hit.key] for hit in dense]
     (hits,) = await cairn.vectors.memories_by_meaning([vector], _filter(question), 100)
     return _names(asked, (hit.key for hit in hits))
@@ -243,7 +242,7 @@ async def _bare_parts(cairn: Cairn, questions: Sequence[Question]) -> float:
 def _noted(cairn: Cairn) -> Iterator[list[Callable[[], Awaitable[Any]]]]:
     """The searches and the first fetch of edges that are made meanwhile, ready to be made again."""
     calls: list[Callable[[], Awaitable[Any]]] = []
-    searches = ("memories_by_meaning", "memories_by_words", "search_lessons")
+    searches = ("memories_by_meaning", "memories_by_words", "lessons_by_meaning", "lessons_by_words")
     read = cairn.graph.read
     fetched = False
 
