@@ -18,9 +18,11 @@ from graph.errors import Unavailable
 from graph.model import MemoryFilter
 from graph.session import Graph
 
+PATIENT_SECONDS = 2.0  # a search waits for what was acknowledged a moment ago; then the graph is asked, which has it
 MOST_WORDS = 128  # of a question, in a query to Neo4j's full-text index
 SEED_IN_VECTOR = 0.5  # how far a memory draws the question's vector towards itself
 INDEX_AWAY = "Milvus is away: this was found by words and along edges, not by meaning."
+INDEX_BEHIND = "The index is behind: this was found by words and along edges, not by meaning."
 EMBEDDER_AWAY = "The embedder is away: this was found by words and along edges, not by meaning."
 
 Vector = npt.NDArray[np.float32]
@@ -113,8 +115,9 @@ class Asking:
         async def by_meaning() -> list[list[Hit]]:
             return await self._vectors.memories_by_meaning(await vectors(), filter, limit)
 
+        if self.degraded is None and not await self._sync.caught_up(PATIENT_SECONDS):
+            self.degraded = INDEX_BEHIND if self._sync.index_away is None else INDEX_AWAY
         if self.degraded is None:
-            await self._sync.caught_up()
             by_words = self._vectors.memories_by_words(texts, filter, limit)
             try:
                 dense, words = await asyncio.gather(by_meaning(), by_words)

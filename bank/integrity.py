@@ -49,7 +49,6 @@ class Kind:
 
     collection: str
     pending: str
-    clear: str
     mark: str
     page: str
     look: str
@@ -61,7 +60,6 @@ KINDS = (
     Kind(
         collection=MEMORIES,
         pending="pending_memories",
-        clear="clear_memory_marks",
         mark="mark_memories",
         page="memory_revisions",
         look="revisions_of_memories",
@@ -71,7 +69,6 @@ KINDS = (
     Kind(
         collection=LESSONS,
         pending="pending_lessons",
-        clear="clear_lesson_marks",
         mark="mark_lessons",
         page="lesson_revisions",
         look="revisions_of_lessons",

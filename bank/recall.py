@@ -23,7 +23,7 @@ from bank.offers import Offers
 from bank.search import CANDIDATES, MOST_CANDIDATES, Search, rank_lessons, untrue
 from bank.sync import Sync
 from bank.vectors import MEMORIES, Hit
-from bank.words import LONGEST_WORD, Idf, WordCache, Words, sentences_of, spellings, stems_of, words_of
+from bank.words import LONGEST_WORD, Idf, WordCache, Words, spellings, stems_by_sentence, stems_of, words_of
 from graph.ids import mint, readable
 from graph.session import Graph
 from graph.store import Memories
@@ -376,7 +376,7 @@ def _said(edges: Sequence[Sequence[Any]], question: Question) -> dict[str, float
 
 def _said_at_once(text: str, question: Question) -> float:
     """The share of the question that one sentence of a text says by itself."""
-    return max((question.share(question.covered(stems_of(one))) for one in sentences_of(text)), default=0.0)
+    return max(question.share(question.covered(words)) for words in stems_by_sentence(text))
 
 
 def _repeated(spelt: Mapping[str, str], question: Question, seed: Words, names: Mapping[str, str]) -> str:

@@ -171,6 +171,8 @@ class Sync:
         self._answered: list[Job] = []  # all that these wrote is in the index
         self._work = asyncio.Event()
         self._turn = asyncio.Lock()
+        self._batches = 0  # of a repair or a catch-up, that have the turn or wait for it
+        self._embedding = 0  # texts that are embedded before their write is stored
         self._settling = asyncio.Lock()
         self._loop: asyncio.Task[None] | None = None
         self._swept = float("-inf")
@@ -196,6 +198,7 @@ class Sync:
 
     async def stop(self) -> None:
         """Ends the loop; whoever waits is answered, what is not indexed stays marked for the next start."""
+        await self.caught_up(MOMENT_SECONDS)
         await end((self._loop, *self._background))
         self._give_up_waiting()
         await self._settle_later()
@@ -219,8 +222,12 @@ class Sync:
             self._start(self._embed_ahead(list(texts[:AHEAD])))
 
     async def _embed_ahead(self, texts: list[str]) -> None:
-        with contextlib.suppress(Unavailable):  # whoever needs the vectors is told
-            await self._embedder.passages(texts)
+        self._embedding += len(texts)
+        try:
+            with contextlib.suppress(Unavailable):  # whoever needs the vectors is told
+                await self._embedder.passages(texts)
+        finally:
+            self._embedding -= len(texts)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -230,9 +237,12 @@ class Sync:
     async def index(self, revision: int, changes: Sequence[Change]) -> None:
         """Indexes what a committed write changed and waits until it can be found, or Milvus is away and the marks stay.
         A few new memories, which is quick at any size, are not waited for where nobody else asks this index: they are on
-        their way, and whoever searches for memories waits for them instead (`caught_up`)."""
+        their way, and whoever searches for memories waits for them instead (`caught_up`). Not so while something is going
+        on that takes longer: a search should not have to wait for that."""
         few = len(changes) + sum(len(job.changes) for job in self._jobs) <= FEW
-        ahead = self._alone and few and all(one.fresh and isinstance(one.record, Memory) for one in changes)
+        quick = self._embedder.local and self._embedding <= FEW and not self._batches
+        new = all(one.fresh and isinstance(one.record, Memory) for one in changes)
+        ahead = self._alone and few and quick and new
         done = self.index_soon(revision, changes, ahead)
         if not ahead:
             await done
@@ -250,10 +260,13 @@ class Sync:
         self._work.set()
         return done
 
-    async def caught_up(self, seconds: float | None = None) -> None:
-        """What was acknowledged before is in the index, or given up because Milvus is away, or `seconds` are over."""
-        if waiting := [job.done for job in self._jobs if job.ahead]:
-            await asyncio.wait(waiting, timeout=seconds)
+    async def caught_up(self, seconds: float) -> bool:
+        """Waits for what was acknowledged ahead of the index, `seconds` at most, and says whether all of it is there. If
+        not, it is late, or was given up: then it is found by whoever asks the graph."""
+        if not (waiting := [job.done for job in self._jobs if job.ahead]):
+            return True
+        done, late = await asyncio.wait(waiting, timeout=seconds)
+        return not late and all(one.result() for one in done)
 
     def removed(self) -> None:
         """A deletion was committed: its row is removed soon. Until then no search shows it."""
@@ -326,7 +339,7 @@ class Sync:
                     continue
                 self._work.clear()
                 woken = woken or not task.done()
-                while self._jobs:
+                while self._jobs and not task.done():
                     await self._round()
             task.result()
         finally:
@@ -338,6 +351,7 @@ class Sync:
         """When nobody waits: what was left marked, what is to be removed, and now and then everything."""
         if await self.pending():
             await self.drain()
+        self.trouble = None  # a sweep may take minutes: what is written from now on is indexed as it comes
         if time.monotonic() - self._swept > SWEEP_SECONDS:
             await self.sweep()
             if await self.pending():
@@ -348,7 +362,7 @@ class Sync:
         refuses = self.index_away is not None
         if await self._vectors.check() is None and not (refuses and await self._vectors.put_aside_if_damaged()):
             return
-        async with self._turn:
+        async with self._turn_of_a_batch():
             await self._vectors.connect()
             await self._vectors.open()
         self._swept = float("-inf")  # whatever came back may have lost rows
@@ -438,6 +452,15 @@ class Sync:
 
     # ------------------------------------------------------------ what others left
 
+    @contextlib.asynccontextmanager
+    async def _turn_of_a_batch(self) -> AsyncIterator[None]:
+        self._batches += 1
+        try:
+            async with self._turn:
+                yield
+        finally:
+            self._batches -= 1
+
     async def drain(self, progress: Callable[[int], None] = lambda done: None, before: int | None = None) -> None:
         """Indexes every marked record that nobody is at, and removes every row that is noted for removal. `before`: every
         revision older than this, also what another process may still be at."""
@@ -453,7 +476,7 @@ class Sync:
             self._given_up = 0
 
     async def _remove_some(self, kind: Kind) -> int:
-        async with self._turn:
+        async with self._turn_of_a_batch():
             rows = await self._graph.read("pending_removals", collection=kind.collection, limit=PAGE)
             if keys := [row["key"] for row in rows]:
                 await self.settle()  # a mark that is cleared after its row was removed here would be lost
@@ -463,7 +486,7 @@ class Sync:
 
     async def _index_some(self, kind: Kind, before: int | None) -> int:
         """One batch, then whoever waits for the turn has it: it is given in the order of asking."""
-        async with self._turn:
+        async with self._turn_of_a_batch():
             if changes := [Change(record) for record in await self._due(kind, before)]:
                 await self._put_rows(changes, WRITE_SECONDS)
                 await self._clear_marks(changes)
@@ -508,7 +531,7 @@ class Sync:
     async def repair(self) -> Disagreements:
         """Mends every disagreement: links on both sides, rows that are missing, stale or without a record. How much is
         left of it stands in the status meanwhile, as for any index work, and in the log."""
-        await self.caught_up()
+        await self.caught_up(SECONDS)
         await self.settle()  # what is marked is not compared
         await self._integrity.mend_links()
         await self.sweep()
@@ -520,7 +543,7 @@ class Sync:
     async def compare(self) -> Disagreements:
         if trouble := await self._vectors.check():  # a page may take long, this may not
             raise IndexAway(trouble)
-        await self.caught_up()
+        await self.caught_up(SECONDS)
         await self.settle()
         return await self._integrity.compare()
 

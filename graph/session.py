@@ -43,6 +43,7 @@ READ_SECONDS = 30.0
 WRITE_SECONDS = 60.0
 SILENT_SECONDS = 5.0  # after its time limit Neo4j should have ended a statement; one that says nothing is given up
 PATIENT_SECONDS = 2.0  # then somebody who waits for his turn is told why
+TURN_SECONDS = 3_600.0  # the indexes of a large store are made in a turn
 MOST_STARTS = 20
 # Neo4j could not write its log, as on a full disk. From then on it starts no transaction until it is started again.
 NOT_STARTED = "Neo.DatabaseError.Transaction.TransactionStartFailed"
@@ -172,14 +173,15 @@ class Graph:
     @asynccontextmanager
     async def turn(self, waiting: Callable[[], object]) -> AsyncIterator[None]:
         """One process at a time is in here, whatever its tenant; `waiting` is called where another one is for a while.
-        An open transaction holds the lock: whoever dies in here leaves it, because Neo4j ends his transaction."""
+        An open transaction holds the lock: whoever dies in here leaves it, because Neo4j ends his transaction; so does,
+        after TURN_SECONDS, a machine that went away without a word."""
         await self.define("CREATE CONSTRAINT turn IF NOT EXISTS FOR (t:CairnTurn) REQUIRE t.of IS UNIQUE")
         told = asyncio.get_running_loop().call_later(PATIENT_SECONDS, waiting)
         try:
             with _our_errors():
                 async with (
                     self._driver.session(database=self._database) as session,
-                    await session.begin_transaction() as tx,
+                    await session.begin_transaction(timeout=TURN_SECONDS) as tx,
                 ):
                     await (await tx.run("MERGE (t:CairnTurn {of: 'schema'})")).consume()
                     told.cancel()

@@ -1,6 +1,6 @@
 """Texts as words: what stands in them, what they name, and that what is too long for a word is none."""
 
-from bank.words import LONGEST_WORD, as_written, plain_words, sentences_of, spellings, stem, words_of
+from bank.words import LONGEST_WORD, as_written, plain_words, spellings, stem, stems_by_sentence, words_of
 
 
 def test_what_is_too_long_for_a_word_is_none() -> None:
@@ -44,7 +44,8 @@ def test_a_text_as_words_names_and_things() -> None:
 
 
 def test_sentences_of_a_text() -> None:
-    """By full stops, question marks and line breaks, in other scripts too; nothing empty, and nothing is lost."""
-    text = "Sales fell. Why?  A strike!\n\n- the port\r\n価格が上がった。船は遅れた。"
-    assert sentences_of(text) == ["Sales fell.", "Why?", "A strike!", "- the port", "価格が上がった。", "船は遅れた。"]
-    assert sentences_of("") == sentences_of("\n") == []
+    """By full stops, question marks and line breaks, in other scripts too; no stop words, and nothing else is lost."""
+    text = "Sales fell. Why?  A strike of 3.5 Days!\n\n- the port\r\n価格が上がった。船は遅れた。"
+    sentences = [list(words) for words in stems_by_sentence(text)]
+    assert [words for words in sentences if words] == [["sale", "fell"], ["strike", "3", "5", "day"], ["port"], ["価格が上がった"], ["船は遅れた"]]  # fmt: skip
+    assert [list(words) for words in stems_by_sentence("")] == [[]]

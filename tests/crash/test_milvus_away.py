@@ -4,15 +4,17 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import psutil
 import pytest
 
+import bank.asking
 import bank.lite
+import bank.sync
 from api.settings import Settings
-from bank.vectors import LESSONS, MEMORIES
+from bank.vectors import LESSONS, MEMORIES, IndexAway
 from graph.model import embedding_id
 from tests.milvus import MilvusServer
 from tests.ports import free_port
@@ -351,3 +353,60 @@ async def test_a_write_does_not_wait_for_a_long_repair(
         assert (await repair)["repair"]["ok"]
     report = await cairn.settled()
     assert report["ok"] and report["nodes"] == report["nodeVectors"]
+
+
+async def test_a_search_waits_for_the_index_only_so_long(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that was acknowledged ahead of the index and does not get there for a while is found in the graph, and the
+    answer says so; when it has got there, all is as ever."""
+    monkeypatch.setattr(bank.asking, "PATIENT_SECONDS", 0.3)
+    embedder, released = cairn.cairn.embedder, asyncio.Event()
+    passages = embedder.passages
+
+    async def late(texts: Sequence[str]) -> Any:
+        await released.wait()
+        return await passages(texts)
+
+    monkeypatch.setattr(embedder, "passages", late)
+    await cairn.remember(memories=[{"event": {"id": "LATE", "text": "The tardy barge came at dusk."}}])
+    data, degraded = await _answered(cairn, "tardy barge")
+    assert degraded and "behind" in degraded
+    assert data["searchMemories"][0]["memory"]["id"] == data["recall"]["memories"][0]["memory"]["id"] == "LATE"
+    released.set()
+    data, degraded = await _answered(cairn, "tardy barge")
+    assert degraded is None and data["searchMemories"][0]["memory"]["id"] == "LATE"
+    assert (await cairn.settled())["ok"]
+
+
+async def test_writes_without_a_pause_keep_nothing_else_waiting(
+    cairn: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While writes follow each other without end, it is still noticed that Milvus is back, and rows are removed."""
+    monkeypatch.setattr(bank.sync, "OTHERS_SECONDS", 0.3)
+    passages = cairn.cairn.embedder.passages
+
+    async def slow(texts: Sequence[str]) -> Any:
+        await asyncio.sleep(0.1)  # while one write is indexed the next ones come
+        return await passages(texts)
+
+    monkeypatch.setattr(cairn.cairn.embedder, "passages", slow)
+    writing = True
+
+    async def writer(name: str, size: int) -> int:
+        number = 0
+        while writing:
+            number += 1
+            await cairn.remember(memories=[{"event": {"id": f"{name}-{number}-{n}", "text": f"{name} {number} {n}."}} for n in range(size)])  # fmt: skip
+        return number
+
+    # Of several batches each, and not the same number: one of them always waits for its next.
+    writers = [asyncio.create_task(writer(f"ENDLESS{n}", size)) for n, size in enumerate((100, 170, 230, 310))]
+    try:
+        await asyncio.sleep(1)
+        cairn.cairn.sync.met_away(IndexAway("Milvus did not answer this once"))
+        assert (await _answered(cairn, "endless"))[1]
+        await _until_found(cairn, "ENDLESS0 1", {"ENDLESS0-1-0"}, 10)
+    finally:
+        writing = False
+        counts = await asyncio.gather(*writers)
+    assert all(counts)
+    assert (await cairn.settled())["ok"]
