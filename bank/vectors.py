@@ -85,6 +85,8 @@ class Vectors:
         self._open_client: AsyncMilvusClient | None = None
         self._kept: OrderedDict[tuple[str, Any, int], Vector] = OrderedDict()
         self._filled: set[str] = set()  # collections that had rows when they were searched last
+        self._empty: set[str] = set()  # those that have none, as far as only this process writes to them
+        self._written = 0
         self.local = "://" not in uri
         self._lite = MilvusLite(Path(uri)) if self.local else None
         self.engine = "Milvus Lite" if self.local else "Milvus"
@@ -245,12 +247,23 @@ class Vectors:
     async def insert(self, collection: str, rows: list[dict[str, Any]], seconds: float = WRITE_SECONDS) -> None:
         """Adds rows that are not there yet: cheap at any size."""
         if rows:
-            await self._call(self._client.insert(collection, rows, timeout=seconds), seconds)
+            try:
+                await self._call(self._client.insert(collection, rows, timeout=seconds), seconds)
+            finally:
+                self._no_longer_empty(collection)
 
     async def upsert(self, collection: str, rows: list[dict[str, Any]], seconds: float = WRITE_SECONDS) -> None:
         """Replaces rows, or adds them."""
         if rows:
-            await self._call(self._client.upsert(collection, rows, timeout=seconds), seconds)
+            try:
+                await self._call(self._client.upsert(collection, rows, timeout=seconds), seconds)
+            finally:
+                self._no_longer_empty(collection)
+
+    def _no_longer_empty(self, collection: str) -> None:
+        """Also where a write got no answer: it may have been done."""
+        self._written += 1
+        self._empty.discard(collection)
 
     async def delete(self, collection: str, keys: Sequence[Any]) -> None:
         if keys:
@@ -424,8 +437,13 @@ class Vectors:
         """Without rows Milvus Lite cannot compute BM25, and complains aloud: it is not asked then."""
         if collection in self._filled:
             return False
+        if collection in self._empty:
+            return True
+        written = self._written
         rows = await self._call(self._client.query(collection, filter="", output_fields=["count(*)"], timeout=SECONDS))
         if int(rows[0]["count(*)"]) == 0:
+            if self.local and written == self._written:
+                self._empty.add(collection)
             return True
         self._filled.add(collection)
         return False
