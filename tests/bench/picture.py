@@ -72,7 +72,10 @@ def drawn(points: Iterable[Point]) -> str:
             for point in own:
                 x, y = across(point.p50), down(point.found[1])
                 parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>')
-                label = f'<text class="small {"end" if x > PANEL * 0.6 else ""}" x="{x + (-7 if x > PANEL * 0.6 else 7):.1f}" y="{y - 6:.1f}">{point.arm}</text>'
-                parts.append(label)
+                # The first embedder's names stand above its points, the other's below: the points often lie close.
+                end = x > PANEL * 0.8
+                place_of_name = f'x="{x + (6 if end else -4):.1f}" y="{y + (16 if number else -8):.1f}"'
+                kind = "small end" if end else "small"
+                parts.append(f'<text class="{kind}" {place_of_name} style="fill:{colour}">{point.arm}</text>')
         parts.append("</g>")
     return "\n".join([*parts, "</svg>", ""])
