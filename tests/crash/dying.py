@@ -125,7 +125,8 @@ async def snapshot(cairn: Cairn, trial: int) -> str:
     seen["conversation"]["edges"].sort(key=lambda edge: edge["id"])
     seen["work"]["edges"].sort(key=lambda edge: edge["text"])
     seen["merging"]["nodes"].sort(key=lambda lesson: (lesson["status"], lesson["keyLesson"], str(lesson["mergedFrom"])))
-    plain = json.dumps(seen, sort_keys=True)
+    # The tenant's name first: its digits may be those of a trial.
+    plain = json.dumps(seen, sort_keys=True).replace(cairn.graph.tenant, "{t}")
     return plain.replace(f"trial{trial}x", "{p}").replace(str(first + trial), "{r}")
 
 
