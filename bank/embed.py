@@ -62,7 +62,7 @@ class Embedder:
         self._cache: OrderedDict[tuple[bool, str | bytes], npt.NDArray[np.float32]] = OrderedDict()
         self.name = model.name
         self.dimensions = model.dimensions
-        self.local = query_seconds is None
+        self.local = query_seconds is None  # on this machine, so that a vector is quickly made
 
     async def passages(self, texts: Sequence[str]) -> list[npt.NDArray[np.float32]]:
         return await self._embed(texts, query=False)

@@ -7,9 +7,26 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from bank.lite import spawn
+from bank.vectors import IndexAway, Vectors
 from tests.ports import free_port, listens
+
+
+def put_away(vectors: Vectors, patch: pytest.MonkeyPatch) -> None:
+    """From here on no question to the index is answered."""
+
+    async def away(*_: Any) -> None:
+        raise IndexAway("Milvus is away for this test")
+
+    for collection in ("memories", "lessons"):
+        for way in ("meaning", "words"):
+            patch.setattr(vectors, f"{collection}_by_{way}", away)
+    for name in ("memory_vectors", "lesson_vectors"):
+        patch.setattr(vectors, name, away)
 
 
 class MilvusServer:

@@ -9,9 +9,9 @@ import pytest
 from bank.learn import RULES, Learning
 from bank.offers import Offers
 from bank.signals import Signals
-from bank.vectors import IndexAway
 from graph.errors import Conflict
 from graph.ids import mint, readable
+from tests.milvus import put_away
 from tests.service import Refused, Service
 
 LESSON = """lesson(rbId: $id) { confidence startConfidence usageCount lastUsedAt version updatedAt
@@ -460,24 +460,12 @@ async def test_a_quarantined_lesson_is_reviewed_and_never_offered(
     await set_status(cairn, rb_id, "QUARANTINED")
     assert await offered() == (False, False, False, False, False, False, False, True)
     with monkeypatch.context() as away:
-        for name in (
-            "memories_by_meaning",
-            "memories_by_words",
-            "lessons_by_meaning",
-            "lessons_by_words",
-            "memory_vectors",
-            "lesson_vectors",
-        ):
-            away.setattr(cairn.cairn.vectors, name, _away)
+        put_away(cairn.cairn.vectors, away)
         assert await offered() == (False, False, False, False, False, False, False, True)
     await set_status(cairn, rb_id, "ACTIVE")
     assert await offered() == (True, True, True, True, True, True, True, False)
     await set_status(cairn, rb_id, "RETIRED")
     assert await offered() == (False, False, False, False, False, True, False, False)
-
-
-async def _away(*_: Any) -> None:
-    raise IndexAway("Milvus is away for this test")
 
 
 async def test_a_lesson_that_is_put_aside_while_it_is_told_is_not_told(

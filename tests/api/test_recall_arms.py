@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bank.asking import INDEX_AWAY, Asking
-from bank.vectors import LESSONS, MEMORIES, IndexAway, lesson_row, memory_row
+from bank.vectors import LESSONS, MEMORIES, lesson_row, memory_row
 from graph.model import MemoryFilter, embedding_id
+from tests.milvus import put_away
 from tests.service import Service
 
 RECALL = """query($input: RecallInput!) { recall(input: $input) { context
@@ -106,18 +107,7 @@ async def test_no_condition_lets_anything_slip_through_any_arm(cairn: Service, o
 async def test_every_condition_holds_while_milvus_is_away(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """By words and along edges alone every arm works, no condition lets anything through, and no other tenant is seen."""
 
-    async def away(*_: Any) -> None:
-        raise IndexAway("Milvus is away for this test")
-
-    for name in (
-        "memories_by_meaning",
-        "memories_by_words",
-        "lessons_by_meaning",
-        "lessons_by_words",
-        "memory_vectors",
-        "lesson_vectors",
-    ):
-        monkeypatch.setattr(cairn.cairn.vectors, name, away)
+    put_away(cairn.cairn.vectors, monkeypatch)
     await cairn.cairn.graph.define(
         "CREATE (:Memory:Event {tenant: 'another', id: 'SPY', text: 'Harbour of Busan: closed, why?', revision: 1}), "
         "(:Lesson {tenant: 'another', rb_id: 66, status: 'ACTIVE', tags: [], key_lesson: 'Spy.', context_to_prefer: 'A harbour is closed.'})"
