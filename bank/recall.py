@@ -23,7 +23,7 @@ from bank.offers import Offers
 from bank.search import CANDIDATES, MOST_CANDIDATES, Search, rank_lessons, untrue
 from bank.sync import Sync
 from bank.vectors import MEMORIES, Hit
-from bank.words import LONGEST_WORD, Idf, WordCache, Words, spellings, stems_by_sentence, stems_of, words_of
+from bank.words import LONGEST_WORD, Idf, WordCache, Words, spellings, stems_of, words_of
 from graph.ids import mint, readable
 from graph.session import Graph
 from graph.store import Memories
@@ -31,7 +31,6 @@ from graph.walk import Way
 
 EDGES_OF_A_MEMORY = 100
 SENTENCE_CHARACTERS = 500  # of an edge's sentence, that are compared with the question
-TEXT_CHARACTERS = 2_000  # of a memory's text, whose sentences are
 TEACHING = 3  # lessons that seed the memories they were learnt from
 TAUGHT = 0.05  # the energy of a memory that the best lesson was learnt from
 LED_TO = 0.5  # how much of a memory's score makes the lesson fit that it points at
@@ -192,23 +191,30 @@ class Recall:
         await self._look(dict.fromkeys(seen.taught), asked, seen)
         if not seen.words:
             return [], []
-        spelt = spellings(asked.query)
-        question = Question(spelt, Idf(seen.words.values()))
-        covered = {id: question.covered(words.all) for id, words in seen.words.items()}
         hybrid = fuse.combine((0.5, seen.by_meaning), (asking.words_share, seen.by_words))
         best = sorted(hybrid, key=lambda id: (-hybrid[id], id))[: cover.BEST]
-        texts = await self._fetch_edges(best, asked, seen, SENTENCE_CHARACTERS, TEXT_CHARACTERS)
+        spelt = spellings(asked.query)
+
+        async def weighed() -> tuple[Question, dict[str, int], dict[str, float], dict[str, float]]:
+            """What words say, computed while the graph is asked for edges."""
+            question = Question(spelt, Idf(seen.words.values()))
+            covered = {id: question.covered(words.all) for id, words in seen.words.items()}
+            leads = {id: question.lead_match(words) for id, words in seen.words.items()}
+            itself = cover.by_the_best({id: _said_at_once(seen.words[id], question) for id in best})
+            return question, covered, leads, itself
+
+        fetching = self._fetch_edges(best, asked, seen, SENTENCE_CHARACTERS)
+        _, (question, covered, leads, itself) = await asyncio.gather(fetching, weighed())
         sentences = {id: _said(seen.edges[id], question) for id in best}
         at_edges = cover.said_at(sentences)
-        itself = cover.by_the_best({id: _said_at_once(text, question) for id, text in texts.items()})
         taught = {id: semantic[rb_id] for id, rb_id in seen.taught.items() if id in seen.words}
         direct = {
             id: hybrid.get(id, 0.0)
-            + cover.LEAD * question.lead_match(words)
+            + cover.LEAD * lead
             + cover.SENTENCE * (at_edges.get(id, 0.0) + itself.get(id, 0.0))
             + cover.TAGS * seen.shared[id]
             + cover.LESSON * taught.get(id, 0.0)
-            for id, words in seen.words.items()
+            for id, lead in leads.items()
         }
         seen.seeds = cover.choose_seeds(direct, covered, question)
         seen.energy.start(seen.seeds)
@@ -225,11 +231,9 @@ class Recall:
             raise MetUntrue
         return found, paths
 
-    async def _fetch_edges(
-        self, ids: Sequence[str], asked: RecallQuery, seen: Found, sentence: int = 0, text: int = 0
-    ) -> dict[str, str]:
+    async def _fetch_edges(self, ids: Sequence[str], asked: RecallQuery, seen: Found, sentence: int = 0) -> None:
         """One round trip: the heaviest edges of these memories, and of each sentence so many characters. It also confirms
-        the memories themselves. Returns so many characters of their own texts."""
+        the memories themselves."""
         rows = await self._graph.read(
             "recall_edges",
             ids=ids,
@@ -238,7 +242,6 @@ class Recall:
             shared=list(asked.tags),
             limit=EDGES_OF_A_MEMORY,
             sentence=sentence,
-            text=text,
             **asked.known_then().parameters(),
         )
         there = {row["memory"]: row["revision"] for row in rows}
@@ -247,7 +250,6 @@ class Recall:
         # What is deleted while it is read comes without its id or its weight.
         edges = {row["memory"]: [edge for edge in row["edges"] if None not in edge[:4]] for row in rows}
         seen.edges |= {id: edges.get(id, []) for id in ids}
-        return {row["memory"]: row["text"] for row in rows}
 
     async def _walk(self, asked: RecallQuery, question: Question, covered: dict[str, int], seen: Found) -> None:
         """Along the edges of the seeds, then of the best that they led to: at most one round trip a hop."""
@@ -374,9 +376,9 @@ def _said(edges: Sequence[Sequence[Any]], question: Question) -> dict[str, float
     return said
 
 
-def _said_at_once(text: str, question: Question) -> float:
+def _said_at_once(words: Words, question: Question) -> float:
     """The share of the question that one sentence of a text says by itself."""
-    return max(question.share(question.covered(words)) for words in stems_by_sentence(text))
+    return max((question.share(question.covered(sentence)) for sentence in words.sentences), default=0.0)
 
 
 def _repeated(spelt: Mapping[str, str], question: Question, seed: Words, names: Mapping[str, str]) -> str:

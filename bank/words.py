@@ -1,16 +1,18 @@
 """Texts as sets of stemmed words: pure, no I/O. What a text is about, how it begins, whom it names, how rare a word is."""
 
+import itertools
 import math
 import re
 import sys
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import Stemmer
 
 LEAD_WORDS = 12
+SENTENCES_CHARACTERS = 2_000  # of a text, whose sentences are told apart
 LONGEST_WORD = 64  # a longer one is none
 CACHED_SENTENCES = 65_536  # some 40 MB
 ARTICLE = 3  # letters of the longest article that a sentence may begin with: "Die App", "Los libros"
@@ -40,12 +42,14 @@ STOP_WORDS = frozenset(
 @dataclass(frozen=True, slots=True)
 class Words:
     """The words of a text without stop words, stemmed: all of them; those it begins with; the capitalised ones with
-    a spelling for each, since a search engine stems for itself; and what it names: each run of capitalised words."""
+    a spelling for each, since a search engine stems for itself; what it names: each run of capitalised words; and, of
+    its beginning, those of each sentence."""
 
     all: frozenset[str]
     lead: frozenset[str]
     names: tuple[tuple[str, str], ...]
     things: tuple[frozenset[str], ...]
+    sentences: tuple[tuple[str, ...], ...]
 
 
 @lru_cache(maxsize=100_000)
@@ -80,12 +84,22 @@ def words_of(text: str) -> Words:
             thing.append(found)
     if thing:
         things[frozenset(thing)] = None
-    distinct = {stem(word) for word in set(_TOKEN.findall(text.lower())) if len(word) <= LONGEST_WORD}
+    sentences = stems_by_sentence(text[:SENTENCES_CHARACTERS])
+    if len(text) > SENTENCES_CHARACTERS:
+        found_in_all = {stem(word) for word in set(_TOKEN.findall(text.lower())) if len(word) <= LONGEST_WORD}
+        distinct = frozenset(filter(None, found_in_all))
+    else:
+        distinct = frozenset(itertools.chain.from_iterable(sentences))
     lead = _short(_END_OF_LEAD.split(text.lstrip(), maxsplit=1)[0])
     first = [found for word in lead if (found := stem(word.lower())) is not None][:LEAD_WORDS]
-    stems = frozenset(found for found in distinct if found is not None)
-    # A few letters are two in lower case, of which one is no letter: such a name is found whole and in parts.
-    return Words(all=stems.union(names), lead=frozenset(first), names=tuple(names.items()), things=tuple(things))
+    return Words(
+        # A few letters are two in lower case, of which one is no letter: such a name is found whole and in parts.
+        all=distinct.union(names),
+        lead=frozenset(first),
+        names=tuple(names.items()),
+        things=tuple(things),
+        sentences=sentences,
+    )
 
 
 def names_in(text: str) -> set[str]:
@@ -116,11 +130,11 @@ def stems_of(sentence: str) -> tuple[str, ...]:
     return tuple(stems(_short(sentence)))
 
 
-def stems_by_sentence(text: str) -> Iterator[Iterable[str]]:
+def stems_by_sentence(text: str) -> tuple[tuple[str, ...], ...]:
     """The words of each sentence, stemmed, without stop words. Roughly: an abbreviation ends one, too. Good enough to ask
-    which words stand near each other, and quick enough not to be kept."""
-    for sentence in _END_OF_SENTENCE.split(text.lower()):
-        yield filter(None, map(stem, _short(sentence)))
+    which words stand near each other."""
+    sentences = (tuple(filter(None, map(stem, _short(part)))) for part in _END_OF_SENTENCE.split(text.lower()))
+    return tuple(filter(None, sentences))
 
 
 def as_written(text: str) -> dict[str, str]:
@@ -155,11 +169,9 @@ class Idf:
     """How rare words are among some texts; a word that none of them has is the rarest."""
 
     def __init__(self, texts: Iterable[Words]) -> None:
-        self._texts = 0
-        self._found: Counter[str] = Counter()
-        for words in texts:
-            self._texts += 1
-            self._found.update(words.all)
+        sets = [words.all for words in texts]
+        self._texts = len(sets)
+        self._found = Counter(itertools.chain.from_iterable(sets))
         self._known: dict[str, float] = {}
 
     def __call__(self, word: str) -> float:
@@ -206,4 +218,5 @@ class WordCache:
 
 
 def _size(words: Words) -> int:
-    return 10 + len(words.all) + len(words.lead) + len(words.names) + 2 * len(words.things)
+    in_sentences = sum(map(len, words.sentences))  # in tuples, which take a fraction of the room
+    return 10 + len(words.all) + len(words.lead) + len(words.names) + 2 * len(words.things) + in_sentences // 4

@@ -1,6 +1,6 @@
-// The edges along which recall walks on from several memories, both ways, to memories that pass the filter: lean, of texts only the beginning of each edge's sentence and of the memories' own, on request.
-// params: $tenant, $ids, $min_weight, $as_of, $shared (tags of the question), $limit (edges of one memory, strongest first), $sentence and $text (characters of each edge's sentence, and of each memory's own text, that are returned) and the filter: $types, $conv_id, $tags, $text_contains, $since, $until, $overlap_start, $overlap_end
-// returns: rows of memory, its revision, text, edges [[edge id, neighbour id, weight, whether the edge leads away, the neighbour's revision, tags of the question on the edge, and on the neighbour, the sentence]]
+// The edges along which recall walks on from several memories, both ways, to memories that pass the filter: lean, of texts only the beginning of each edge's sentence, on request.
+// params: $tenant, $ids, $min_weight, $as_of, $shared (tags of the question), $limit (edges of one memory, strongest first), $sentence (characters of each edge's sentence that are returned) and the filter: $types, $conv_id, $tags, $text_contains, $since, $until, $overlap_start, $overlap_end
+// returns: rows of memory, its revision, edges [[edge id, neighbour id, weight, whether the edge leads away, the neighbour's revision, tags of the question on the edge, and on the neighbour, the sentence]]
 UNWIND $ids AS id
 MATCH (s:Memory {tenant: $tenant, id: id})
 CALL (s) {
@@ -21,4 +21,4 @@ CALL (s) {
     size([tag IN $shared WHERE tag IN r.tags]), size([tag IN $shared WHERE tag IN m.tags]),
     left(coalesce(r.text, ''), $sentence)]) AS edges
 }
-RETURN collect({memory: s.id, revision: s.revision, text: left(coalesce(s.text, ''), $text), edges: edges}) AS rows
+RETURN collect({memory: s.id, revision: s.revision, edges: edges}) AS rows
