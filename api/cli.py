@@ -101,10 +101,7 @@ async def serve(settings: Settings) -> None:
                     timeout_graceful_shutdown=10,
                 )
             )
-            # What is there now stays; looking through it for garbage again and again is a tenth of a recall's work.
-            gc.collect()
-            gc.freeze()
-            gc.set_threshold(20_000, 20, 20)
+            spare_the_collector()
             serving = asyncio.create_task(server.serve())
             try:
                 while not server.started and not serving.done():
@@ -117,6 +114,13 @@ async def serve(settings: Settings) -> None:
                 server.should_exit = True
                 await serving
     say("Stopped.")
+
+
+def spare_the_collector() -> None:
+    """What is there now stays; looking through it for garbage again and again is a tenth of a recall's work."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def stop_on_signals() -> None:

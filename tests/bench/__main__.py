@@ -4,10 +4,11 @@ Numbers are the sizes at which the part before them is measured; without any it 
 what it measures: `retrieval 2wiki musique onnx 100` asks the first hundred questions of two sets with one embedder.
 """
 
-import asyncio
 import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
+
+import uvloop
 
 from tests.bench import learning, retrieval, sessions, stores, sweeps, topics, trajectories
 
@@ -32,7 +33,7 @@ def main() -> None:
         else:
             wanted[-1][2].append(word)
     for name, sizes, only in wanted:
-        asyncio.run(PARTS[name](*([tuple(sizes)] if sizes else []), **({"only": only} if only else {})))
+        uvloop.run(PARTS[name](*([tuple(sizes)] if sizes else []), **({"only": only} if only else {})))
 
 
 main()
