@@ -69,9 +69,9 @@ async def tell(
     routes = find() if len(seen.ways) <= MANY_WAYS else await asyncio.to_thread(find)
     steps = [step for id in ids for path in routes.get(id, ()) for step in path.steps]
     asked_again = {one.seed for id in ids for one in seen.again.get(id, ())}
-    memories, edges = await asyncio.gather(
-        stored.by_id([*ids, *(step.memory for step in steps), *asked_again]),
-        stored.edges_by_id(step.edge for step in steps if step.edge is not None),
+    memories, edges = await stored.by_ids(
+        [*ids, *(step.memory for step in steps), *asked_again],
+        [step.edge for step in steps if step.edge is not None],
     )
     # What was deleted or changed since it was looked at is not told: its new text was neither found nor filtered.
     memories = {id: memory for id, memory in memories.items() if memory.revision == seen.revisions[id]}

@@ -10,10 +10,11 @@ from graph.store import Memories
 
 
 async def told_paths(memories: Memories, paths: Sequence[Path]) -> list[ToldPath]:
-    """Two queries for all of them: the memories and the edges."""
+    """One query for all of them."""
     steps = [step for path in paths for step in path.steps]
-    known = await memories.by_id(step.memory for step in steps)
-    edges = await memories.edges_by_id(step.edge for step in steps if step.edge is not None)
+    known, edges = await memories.by_ids(
+        [step.memory for step in steps], [step.edge for step in steps if step.edge is not None]
+    )
     return [one for path in paths if (one := told(path, known, edges)) is not None]
 
 

@@ -192,14 +192,14 @@ class Recall:
         if not seen.words:
             return [], []
         hybrid = fuse.combine((0.5, seen.by_meaning), (asking.words_share, seen.by_words))
-        best = sorted(hybrid, key=lambda id: (-hybrid[id], id))[: cover.BEST]
+        best = cover.best_first(hybrid)[: cover.BEST]
         spelt = spellings(asked.query)
 
         async def weighed() -> tuple[Question, dict[str, int], dict[str, float], dict[str, float]]:
             """What words say, computed while the graph is asked for edges."""
             question = Question(spelt, Idf(seen.words.values()))
             covered = {id: question.covered(words.all) for id, words in seen.words.items()}
-            leads = {id: question.lead_match(words) for id, words in seen.words.items()}
+            leads = {id: question.lead_match(words.lead, question.asked) for id, words in seen.words.items()}
             itself = cover.by_the_best({id: _said_at_once(seen.words[id], question) for id in best})
             return question, covered, leads, itself
 

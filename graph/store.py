@@ -275,6 +275,17 @@ class Memories:
         rows = await self._graph.read("edges_by_id", ids=wanted) if wanted else []
         return {row["properties"]["id"]: edge_from_row(row) for row in rows}
 
+    async def by_ids(self, ids: Iterable[str], edges: Iterable[str]) -> tuple[dict[str, Memory], dict[str, Edge]]:
+        """Memories and edges in one round trip."""
+        wanted, wanted_edges = list(dict.fromkeys(ids)), list(dict.fromkeys(edges))
+        if not wanted and not wanted_edges:
+            return {}, {}
+        rows = await self._graph.read("memories_and_edges", ids=wanted, edge_ids=wanted_edges)
+        return (
+            {row["properties"]["id"]: memory_from_row(row) for row in rows if "type" in row},
+            {row["properties"]["id"]: edge_from_row(row) for row in rows if "type" not in row},
+        )
+
     async def edges_of(
         self,
         ids: Sequence[str],

@@ -514,7 +514,7 @@ async def test_a_hub_with_50000_edges(cairn: Service, monkeypatch: pytest.Monkey
         )
 
     read = graph.read
-    own = {"recall_memories", "recall_edges", "memories_by_id", "edges_by_id", "standing_of_lessons"}
+    own = {"recall_memories", "recall_edges", "memories_and_edges", "standing_of_lessons"}
     asked: list[str] = []  # by recall; what the service does meanwhile does not count
     edges: list[int] = []
 
