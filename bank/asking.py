@@ -2,7 +2,6 @@
 full-text index, by words alone, which also knows what could not be indexed yet; and the answer says so."""
 
 import asyncio
-import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
@@ -17,6 +16,7 @@ from bank.words import plain_words
 from graph.errors import Unavailable
 from graph.model import MemoryFilter
 from graph.session import Graph
+from graph.tasks import ahead
 
 PATIENT_SECONDS = 2.0  # a search waits for what was acknowledged a moment ago; then the graph is asked, which has it
 MOST_WORDS = 128  # of a question, in a query to Neo4j's full-text index
@@ -41,8 +41,8 @@ class Asking:
         self._sync = sync
         if sync.index_away is not None:
             self.degraded = INDEX_AWAY
-        self._embedding = None if self.degraded else asyncio.create_task(self._embed())
-        self._expected: asyncio.Task[None] | None = None
+        self._embedding = None if self.degraded else ahead(self._embed())
+        self._expected: asyncio.Task[dict[str, Vector]] | None = None
 
     @property
     def words_share(self) -> float:
@@ -79,11 +79,7 @@ class Asking:
     def expect_vectors(self, hits: Sequence[Hit]) -> None:
         """The vectors of these memories will be asked for soon, or those of most of them: they are fetched meanwhile."""
         if hits and self.degraded is None:
-            self._expected = asyncio.create_task(self._fetch_vectors({hit.key: hit.revision for hit in hits}))
-
-    async def _fetch_vectors(self, revisions: Mapping[str, int]) -> None:
-        with contextlib.suppress(IndexAway):  # whoever needs them is told
-            await self._vectors.memory_vectors(revisions)
+            self._expected = ahead(self._vectors.memory_vectors({hit.key: hit.revision for hit in hits}))
 
     async def search_again(
         self, revisions: Mapping[str, int], texts: Sequence[str], filter: MemoryFilter, limit: int

@@ -27,6 +27,7 @@ from bank.words import LONGEST_WORD, Idf, WordCache, Words, spellings, stems_of,
 from graph.ids import mint, readable
 from graph.session import Graph
 from graph.store import Memories
+from graph.tasks import ahead
 from graph.walk import Way
 
 EDGES_OF_A_MEMORY = 100
@@ -37,6 +38,7 @@ LED_TO = 0.5  # how much of a memory's score makes the lesson fit that it points
 REPEATED, REPEATED_KNOWN, REPEATED_NAME = 10, 3, 6  # a word n times in a BM25 query counts n times
 LONG_TEXTS = 200_000  # characters whose words are found in a thread, so that others are answered meanwhile
 NAMES = 64  # of a seed that names more, its first names
+Said = dict[str, dict[str, float]]  # from a memory to its neighbours, the share of the question that the edges say
 
 
 class MetUntrue(Exception):
@@ -118,12 +120,13 @@ class Recall:
         seen = Found(trusting=trusting and not asked.tags and asked.filter.text_contains is None)
         if asked.filter.types == ():
             return ([], []), await lessons
-        _, hits = await asyncio.gather(self._first_search(asked, asking, seen), lessons)
-        return await self._walked(asked, asking, seen, *hits), hits
+        edges, hits = await asyncio.gather(self._first_search(asked, asking, seen), lessons)
+        return await self._walked(asked, asking, seen, edges, *hits), hits
 
     # ------------------------------------------------------------ looking at memories
 
-    async def _first_search(self, asked: RecallQuery, asking: Asking, seen: Found) -> None:
+    async def _first_search(self, asked: RecallQuery, asking: Asking, seen: Found) -> asyncio.Task[None]:
+        """Returns while the edges of the best are on their way: much can be done without them."""
         filter = asked.known_then()
         wanted = max(CANDIDATES, asked.limit)
         while True:
@@ -137,6 +140,9 @@ class Recall:
             wanted = min(wanted * 4, MOST_CANDIDATES)
         seen.by_meaning = {hit.key: hit.score for hit in dense if hit.key in seen.words}
         seen.by_words = {hit.key: hit.score for hit in words if hit.key in seen.words}
+        seen.hybrid = fuse.combine((0.5, seen.by_meaning), (asking.words_share, seen.by_words))
+        seen.best = cover.best_first(seen.hybrid)[: cover.BEST]
+        return ahead(self._fetch_edges(seen.best, asked, seen, SENTENCE_CHARACTERS))
 
     async def _look(self, revisions: Mapping[str, int | None], asked: RecallQuery, seen: Found) -> None:
         """Confirms memories: they exist, in the revision that was found (None: in any), and pass the filter. Where the
@@ -182,6 +188,7 @@ class Recall:
         asked: RecallQuery,
         asking: Asking,
         seen: Found,
+        edges: asyncio.Task[None],
         standings: Mapping[int, Standing],
         semantic: Mapping[int, float],
     ) -> tuple[list[FoundMemory], list[ToldPath]]:
@@ -191,41 +198,30 @@ class Recall:
         await self._look(dict.fromkeys(seen.taught), asked, seen)
         if not seen.words:
             return [], []
-        hybrid = fuse.combine((0.5, seen.by_meaning), (asking.words_share, seen.by_words))
-        best = cover.best_first(hybrid)[: cover.BEST]
         spelt = spellings(asked.query)
-
-        async def weighed() -> tuple[Question, dict[str, int], dict[str, float], dict[str, float]]:
-            """What words say, computed while the graph is asked for edges."""
-            question = Question(spelt, Idf(seen.words.values()))
-            covered = {id: question.covered(words.all) for id, words in seen.words.items()}
-            leads = {id: question.lead_match(words.lead, question.asked) for id, words in seen.words.items()}
-            itself = cover.by_the_best({id: _said_at_once(seen.words[id], question) for id in best})
-            return question, covered, leads, itself
-
-        fetching = self._fetch_edges(best, asked, seen, SENTENCE_CHARACTERS)
-        _, (question, covered, leads, itself) = await asyncio.gather(fetching, weighed())
-        sentences = {id: _said(seen.edges[id], question) for id in best}
-        at_edges = cover.said_at(sentences)
+        question = Question(spelt, Idf(seen.words.values()))
+        covered = {id: question.covered(words.all) for id, words in seen.words.items()}
+        itself = cover.by_the_best({id: _said_at_once(seen.words[id], question) for id in seen.best})
         taught = {id: semantic[rb_id] for id, rb_id in seen.taught.items() if id in seen.words}
         direct = {
-            id: hybrid.get(id, 0.0)
-            + cover.LEAD * lead
-            + cover.SENTENCE * (at_edges.get(id, 0.0) + itself.get(id, 0.0))
+            id: seen.hybrid.get(id, 0.0)
+            + cover.LEAD * question.lead_match(words.lead, question.asked)
+            + cover.SENTENCE * itself.get(id, 0.0)
             + cover.TAGS * seen.shared[id]
             + cover.LESSON * taught.get(id, 0.0)
-            for id, lead in leads.items()
+            for id, words in seen.words.items()
         }
-        seen.seeds = cover.choose_seeds(direct, covered, question)
-        seen.energy.start(seen.seeds)
+        again = cover.choose_seeds(direct, covered, question)[: cover.SEEDS_AGAIN]
+
+        sentences = ahead(self._said_at_edges(edges, question, seen))
+        await asyncio.gather(
+            self._walk_from_the_best(asked, question, covered, direct, [seed.id for seed in again], sentences, seen),
+            self._search_again(asked, asking, spelt, question, covered, again, sentences, seen),
+        )
         for id, fits in taught.items():
             seen.energy.gains.setdefault(id, []).append(TAUGHT * fits**4)
-        await asyncio.gather(
-            self._walk(asked, question, covered, seen),
-            self._search_again(asked, asking, spelt, question, covered, sentences, seen),
-        )
         energies = {id: seen.energy.of(id) * (1 + seen.shared[id]) for id in seen.energy.gains}
-        answer = cover.choose_answer(energies, hybrid, direct, covered, seen.words, question, asked.limit)
+        answer = cover.choose_answer(energies, seen.hybrid, direct, covered, seen.words, question, asked.limit)
         found, paths = await tell(self._memories, asked, spelt, answer, seen)
         if seen.trusting and len(found) < len(answer):
             raise MetUntrue
@@ -234,6 +230,8 @@ class Recall:
     async def _fetch_edges(self, ids: Sequence[str], asked: RecallQuery, seen: Found, sentence: int = 0) -> None:
         """One round trip: the heaviest edges of these memories, and of each sentence so many characters. It also confirms
         the memories themselves."""
+        if not ids:
+            return
         rows = await self._graph.read(
             "recall_edges",
             ids=ids,
@@ -250,6 +248,32 @@ class Recall:
         # What is deleted while it is read comes without its id or its weight.
         edges = {row["memory"]: [edge for edge in row["edges"] if None not in edge[:4]] for row in rows}
         seen.edges |= {id: edges.get(id, []) for id in ids}
+
+    async def _said_at_edges(self, edges: asyncio.Task[None], question: Question, seen: Found) -> Said:
+        """Of the best, what the sentences of their edges say of the question; as soon as these are there."""
+        await edges
+        return {id: _said(seen.edges[id], question) for id in seen.best}
+
+    async def _walk_from_the_best(
+        self,
+        asked: RecallQuery,
+        question: Question,
+        covered: dict[str, int],
+        direct: dict[str, float],
+        searching: Sequence[str],
+        sentences: asyncio.Task[Said],
+        seen: Found,
+    ) -> None:
+        """Seeds of the walk are chosen by the sentences of their edges, too. Confirmed are all that lead on, also those
+        that only search once more."""
+        for id, said in cover.said_at(await sentences).items():
+            if id in direct:
+                direct[id] += cover.SENTENCE * said
+        seen.seeds = cover.choose_seeds(direct, covered, question)
+        seen.energy.start(seen.seeds)
+        missing = {id: None for id in (*(seed.id for seed in seen.seeds), *searching) if id not in seen.edges}
+        await self._fetch_edges(list(missing), asked, seen)
+        await self._walk(asked, question, covered, seen)
 
     async def _walk(self, asked: RecallQuery, question: Question, covered: dict[str, int], seen: Found) -> None:
         """Along the edges of the seeds, then of the best that they led to: at most one round trip a hop."""
@@ -303,11 +327,11 @@ class Recall:
         spelt: Mapping[str, str],
         question: Question,
         covered: dict[str, int],
-        sentences: Mapping[str, Mapping[str, float]],
+        seeds: Sequence[Source],
+        sentences: asyncio.Task[Said],
         seen: Found,
     ) -> None:
         """The best seeds ask once more: for what they name, and for what lies between them and the question."""
-        seeds = seen.seeds[: cover.SEEDS_AGAIN]
         if not seeds or not spelt:
             return
         names = {seed.id: cover.names_for(seen.words[seed.id], question) for seed in seeds}
@@ -316,16 +340,21 @@ class Recall:
             {seed.id: seen.revisions[seed.id] for seed in seeds}, texts, asked.known_then(), CANDIDATES
         )
         await self._look(_revisions([*dense, *words]), asked, seen)
+        said = await sentences
         for seed, near, worded in zip(seeds, dense, words, strict=True):
             by_words = {hit.key: hit.score for hit in worded if hit.key in seen.words and hit.key != seed.id}
             by_meaning = {hit.key: hit.score for hit in near if hit.key in seen.words and hit.key != seed.id}
             for id in by_words.keys() | by_meaning.keys():
                 if id not in covered:
                     covered[id] = question.covered(seen.words[id].all)
-            named = frozenset(names[seed.id])
-            said = sentences.get(seed.id, {})
             scores = cover.scores_again(
-                by_words, fuse.min_max(by_meaning), seen.words, seen.words[seed.id], named, said, question
+                by_words,
+                fuse.min_max(by_meaning),
+                seen.words,
+                seen.words[seed.id],
+                frozenset(names[seed.id]),
+                said.get(seed.id, {}),
+                question,
             )
             for id, gain in seen.energy.found_again(seed, scores, covered, question).items():
                 seen.again.setdefault(id, []).append(Again(seed.id, gain, by_meaning.get(id), by_words.get(id)))

@@ -56,9 +56,9 @@ class LeanClient(AsyncMilvusClient):  # type: ignore[misc]
         await super()._connect()
         connection = self._handler
 
-        async def columns(request: Any, timeout: float | None = None, context: Any = None, **_: Any) -> Any:
+        async def columns(request: Any, seconds: float | None = None, context: Any = None, **_: Any) -> Any:
             metadata = context.to_grpc_metadata() if context is not None else None
-            answer = await connection._async_stub.Search(request, timeout=timeout, metadata=metadata)
+            answer = await connection._async_stub.Search(request, timeout=seconds, metadata=metadata)
             check_status(answer.status)
             return answer.results
 

@@ -1,10 +1,18 @@
-"""Ending what runs in the background."""
+"""What runs beside its caller: started ahead of its time, and ended."""
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
 
 AGAIN_SECONDS = 5.0
+T = TypeVar("T")
+
+
+def ahead(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+    """Work that will be needed soon. Its error is told to whoever awaits it; where nobody does, to nobody."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
 
 
 async def end(tasks: Iterable["asyncio.Task[Any] | None"]) -> None:

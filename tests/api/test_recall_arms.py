@@ -383,14 +383,14 @@ async def test_a_text_without_words_does_not_silence_the_others(cairn: Service) 
 
 async def test_what_changes_while_it_is_told_is_not_told(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """NEAR changes, and no longer passes, between the walk and the telling: neither it nor a path over it is shown."""
-    reading = cairn.cairn.recall._memories.by_id
+    reading = cairn.cairn.recall._memories.by_ids
 
-    async def late(ids: Any) -> Any:
+    async def late(ids: Any, edges: Any) -> Any:
         monkeypatch.undo()
         await cairn.ask('mutation { updateMemory(id: "NEAR", patch: {text: "Something else."}) { id } }')
-        return await reading(ids)
+        return await reading(ids, edges)
 
-    monkeypatch.setattr(cairn.cairn.recall._memories, "by_id", late)
+    monkeypatch.setattr(cairn.cairn.recall._memories, "by_ids", late)
     answer = await _recall(cairn, filter={"textContains": "noted"})
     assert "SEED" in _whys(answer) and "NEAR" not in _whys(answer).keys() | _on_paths(answer)
     await cairn.remember(memories=[_event("NEAR")])
