@@ -56,9 +56,9 @@ class LeanClient(AsyncMilvusClient):  # type: ignore[misc]
         await super()._connect()
         connection = self._handler
 
-        async def columns(request: Any, seconds: float | None = None, context: Any = None, **_: Any) -> Any:
-            metadata = context.to_grpc_metadata() if context is not None else None
-            answer = await connection._async_stub.Search(request, timeout=seconds, metadata=metadata)
+        async def columns(request: Any, *_: Any, context: Any, **__: Any) -> Any:
+            metadata = context.to_grpc_metadata()
+            answer = await connection._async_stub.Search(request, timeout=SECONDS, metadata=metadata)
             check_status(answer.status)
             return answer.results
 
@@ -445,7 +445,6 @@ class Vectors:
                 filter=expression,
                 limit=limit,
                 output_fields=[owner, "revision"],
-                timeout=SECONDS,
             )
         )
         try:
