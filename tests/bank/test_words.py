@@ -1,6 +1,15 @@
 """Texts as words: what stands in them, what they name, and that what is too long for a word is none."""
 
-from bank.words import LONGEST_WORD, as_written, plain_words, spellings, stem, stems_by_sentence, words_of
+from bank.words import (
+    LONGEST_WORD,
+    SENTENCES_CHARACTERS,
+    as_written,
+    plain_words,
+    spellings,
+    stem,
+    stems_by_sentence,
+    words_of,
+)
 
 
 def test_what_is_too_long_for_a_word_is_none() -> None:
@@ -46,6 +55,13 @@ def test_a_text_as_words_names_and_things() -> None:
 def test_sentences_of_a_text() -> None:
     """By full stops, question marks and line breaks, in other scripts too; no stop words, and nothing else is lost."""
     text = "Sales fell. Why?  A strike of 3.5 Days!\n\n- the port\r\n価格が上がった。船は遅れた。"
-    sentences = [list(words) for words in stems_by_sentence(text)]
-    assert [words for words in sentences if words] == [["sale", "fell"], ["strike", "3", "5", "day"], ["port"], ["価格が上がった"], ["船は遅れた"]]  # fmt: skip
-    assert [list(words) for words in stems_by_sentence("")] == [[]]
+    assert stems_by_sentence(text) == (("sale", "fell"), ("strike", "3", "5", "day"), ("port",), ("価格が上がった",), ("船は遅れた",))  # fmt: skip
+    assert stems_by_sentence("") == stems_by_sentence("...\n") == ()
+
+
+def test_words_and_sentences_of_a_long_text() -> None:
+    """All words of it, however long it is; sentences of its beginning only."""
+    short = words_of("Sales fell. A strike closed the port.")
+    assert short.sentences == (("sale", "fell"), ("strike", "close", "port")) and short.all == set().union(*short.sentences)  # fmt: skip
+    long = words_of("Sales fell. " * (SENTENCES_CHARACTERS // 12 + 1) + "A strike closed the port.")
+    assert long.all == short.all and not {"strike", "close", "port"} & set().union(*long.sentences)
