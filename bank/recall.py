@@ -212,7 +212,6 @@ class Recall:
             for id, words in seen.words.items()
         }
         again = cover.choose_seeds(direct, covered, question)[: cover.SEEDS_AGAIN]
-
         sentences = ahead(self._said_at_edges(edges, question, seen))
         await asyncio.gather(
             self._walk_from_the_best(asked, question, covered, direct, [seed.id for seed in again], sentences, seen),
