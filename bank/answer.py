@@ -44,6 +44,8 @@ class Found:
     by_words: dict[str, float] = field(default_factory=dict)
     hybrid: dict[str, float] = field(default_factory=dict)  # both together, 0 to 1
     best: list[str] = field(default_factory=list)  # the first few by that
+    covered: dict[str, int] = field(default_factory=dict)  # the words of the question that it has
+    direct: dict[str, float] = field(default_factory=dict)  # what speaks for it by itself, before the walk
     taught: dict[str, int] = field(default_factory=dict)  # the lesson that was learnt from it
     again: dict[str, list[Again]] = field(default_factory=dict)  # what each seed's second search gave it
     edges: dict[str, list[list[Any]]] = field(default_factory=dict)  # of a memory, as `recall_edges` returns them

@@ -43,6 +43,7 @@ class Asking:
             self.degraded = INDEX_AWAY
         self._embedding = None if self.degraded else ahead(self._embed())
         self._expected: asyncio.Task[dict[str, Vector]] | None = None
+        self._expected_lessons: asyncio.Task[dict[int, Vector]] | None = None
 
     @property
     def words_share(self) -> float:
@@ -168,9 +169,16 @@ class Asking:
         )
         return [], [], [Hit(row["rb_id"], row["revision"], row["score"]) for row in rows]
 
+    def expect_lesson_vectors(self, revisions: Mapping[int, int]) -> None:
+        """They will be asked for soon, or most of them: they are fetched meanwhile."""
+        if revisions and self.degraded is None:
+            self._expected_lessons = ahead(self._vectors.lesson_vectors(revisions))
+
     async def lesson_vectors(self, revisions: Mapping[int, int]) -> dict[int, Vector]:
         if self.degraded is None:
             try:
+                if self._expected_lessons is not None:
+                    await self._expected_lessons
                 return await self._vectors.lesson_vectors(revisions)
             except IndexAway as error:
                 self._lost(error)

@@ -8,7 +8,7 @@ found seeds the memories it was learnt from; a memory that was found brings the 
 import asyncio
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -38,6 +38,7 @@ LED_TO = 0.5  # how much of a memory's score makes the lesson fit that it points
 REPEATED, REPEATED_KNOWN, REPEATED_NAME = 10, 3, 6  # a word n times in a BM25 query counts n times
 LONG_TEXTS = 200_000  # characters whose words are found in a thread, so that others are answered meanwhile
 NAMES = 64  # of a seed that names more, its first names
+LessonHits = tuple[dict[int, Standing], dict[int, float]]  # as `Search.lesson_hits` returns them
 Said = dict[str, dict[str, float]]  # from a memory to its neighbours, the share of the question that the edges say
 
 
@@ -112,21 +113,20 @@ class Recall:
     async def _memories_and_lessons(
         self, asked: RecallQuery, asking: Asking, trusting: bool
     ) -> tuple[tuple[list[FoundMemory], list[ToldPath]], tuple[dict[int, Standing], dict[int, float]]]:
-        lessons = self._search.lesson_hits(asking, asked.lessons())
+        lessons = ahead(self._search.lesson_hits(asking, asked.lessons()))
         if asked.hops == 0:
-            found, hits = await asyncio.gather(self._search.memories(asking, asked.known_then(), asked.limit), lessons)
-            return (found, []), hits
-        # What tags and `textContains` say of a memory only the graph knows.
-        seen = Found(trusting=trusting and not asked.tags and asked.filter.text_contains is None)
+            found = await self._search.memories(asking, asked.known_then(), asked.limit)
+            return (found, []), await lessons
         if asked.filter.types == ():
             return ([], []), await lessons
-        edges, hits = await asyncio.gather(self._first_search(asked, asking, seen), lessons)
-        return await self._walked(asked, asking, seen, edges, *hits), hits
+        # What tags and `textContains` say of a memory only the graph knows.
+        seen = Found(trusting=trusting and not asked.tags and asked.filter.text_contains is None)
+        await self._first_search(asked, asking, seen)
+        return await self._walked(asked, asking, seen, lessons), await lessons
 
     # ------------------------------------------------------------ looking at memories
 
-    async def _first_search(self, asked: RecallQuery, asking: Asking, seen: Found) -> asyncio.Task[None]:
-        """Returns while the edges of the best are on their way: much can be done without them."""
+    async def _first_search(self, asked: RecallQuery, asking: Asking, seen: Found) -> None:
         filter = asked.known_then()
         wanted = max(CANDIDATES, asked.limit)
         while True:
@@ -142,7 +142,6 @@ class Recall:
         seen.by_words = {hit.key: hit.score for hit in words if hit.key in seen.words}
         seen.hybrid = fuse.combine((0.5, seen.by_meaning), (asking.words_share, seen.by_words))
         seen.best = cover.best_first(seen.hybrid)[: cover.BEST]
-        return ahead(self._fetch_edges(seen.best, asked, seen, SENTENCE_CHARACTERS))
 
     async def _look(self, revisions: Mapping[str, int | None], asked: RecallQuery, seen: Found) -> None:
         """Confirms memories: they exist, in the revision that was found (None: in any), and pass the filter. Where the
@@ -184,43 +183,27 @@ class Recall:
     # ------------------------------------------------------------ the walk
 
     async def _walked(
-        self,
-        asked: RecallQuery,
-        asking: Asking,
-        seen: Found,
-        edges: asyncio.Task[None],
-        standings: Mapping[int, Standing],
-        semantic: Mapping[int, float],
+        self, asked: RecallQuery, asking: Asking, seen: Found, lessons: asyncio.Task[LessonHits]
     ) -> tuple[list[FoundMemory], list[ToldPath]]:
-        teaching = rank_lessons(standings, semantic, asked.namespace, datetime.now(UTC))[:TEACHING]
-        for one in reversed(teaching):
-            seen.taught |= dict.fromkeys(one.standing.link_nodes, one.standing.rb_id)
-        await self._look(dict.fromkeys(seen.taught), asked, seen)
-        if not seen.words:
-            return [], []
+        """What the first search found is enough to search once more. The walk also waits for the edges of the best, which
+        are on their way meanwhile, and for the lessons."""
+        edges = ahead(self._fetch_edges(seen.best, asked, seen, SENTENCE_CHARACTERS))
         spelt = spellings(asked.query)
         question = Question(spelt, Idf(seen.words.values()))
-        covered = {id: question.covered(words.all) for id, words in seen.words.items()}
         itself = cover.by_the_best({id: _said_at_once(seen.words[id], question) for id in seen.best})
-        taught = {id: semantic[rb_id] for id, rb_id in seen.taught.items() if id in seen.words}
-        direct = {
-            id: seen.hybrid.get(id, 0.0)
-            + cover.LEAD * question.lead_match(words.lead, question.asked)
-            + cover.SENTENCE * itself.get(id, 0.0)
-            + cover.TAGS * seen.shared[id]
-            + cover.LESSON * taught.get(id, 0.0)
-            for id, words in seen.words.items()
-        }
-        again = cover.choose_seeds(direct, covered, question)[: cover.SEEDS_AGAIN]
+        _weigh(seen.words, question, itself, seen)
+        again = cover.choose_seeds(seen.direct, seen.covered, question)[: cover.SEEDS_AGAIN]
         sentences = ahead(self._said_at_edges(edges, question, seen))
         await asyncio.gather(
-            self._walk_from_the_best(asked, question, covered, direct, [seed.id for seed in again], sentences, seen),
-            self._search_again(asked, asking, spelt, question, covered, again, sentences, seen),
+            self._walk_from_the_best(asked, question, lessons, [seed.id for seed in again], sentences, seen),
+            self._search_again(asked, asking, spelt, question, again, sentences, seen),
         )
-        for id, fits in taught.items():
-            seen.energy.gains.setdefault(id, []).append(TAUGHT * fits**4)
         energies = {id: seen.energy.of(id) * (1 + seen.shared[id]) for id in seen.energy.gains}
-        answer = cover.choose_answer(energies, seen.hybrid, direct, covered, seen.words, question, asked.limit)
+        answer = cover.choose_answer(
+            energies, seen.hybrid, seen.direct, seen.covered, seen.words, question, asked.limit
+        )
+        if not answer:
+            return [], []
         found, paths = await tell(self._memories, asked, spelt, answer, seen)
         if seen.trusting and len(found) < len(answer):
             raise MetUntrue
@@ -257,24 +240,33 @@ class Recall:
         self,
         asked: RecallQuery,
         question: Question,
-        covered: dict[str, int],
-        direct: dict[str, float],
+        lessons: asyncio.Task[LessonHits],
         searching: Sequence[str],
         sentences: asyncio.Task[Said],
         seen: Found,
     ) -> None:
-        """Seeds of the walk are chosen by the sentences of their edges, too. Confirmed are all that lead on, also those
-        that only search once more."""
+        """Seeds of the walk are chosen by lessons and by the sentences of edges, too. Confirmed are all that lead on, also
+        those that only search once more."""
+        standings, semantic = await lessons
+        teaching = rank_lessons(standings, semantic, asked.namespace, datetime.now(UTC))[:TEACHING]
+        for one in reversed(teaching):
+            seen.taught |= dict.fromkeys(one.standing.link_nodes, one.standing.rb_id)
+        await self._look(dict.fromkeys(seen.taught), asked, seen)
+        taught = {id: semantic[rb_id] for id, rb_id in seen.taught.items() if id in seen.words}
+        _weigh(taught.keys() - seen.direct.keys(), question, {}, seen)
+        for id, fits in taught.items():
+            seen.direct[id] += cover.LESSON * fits
+            seen.energy.gains.setdefault(id, []).append(TAUGHT * fits**4)
         for id, said in cover.said_at(await sentences).items():
-            if id in direct:
-                direct[id] += cover.SENTENCE * said
-        seen.seeds = cover.choose_seeds(direct, covered, question)
+            if id in seen.direct:
+                seen.direct[id] += cover.SENTENCE * said
+        seen.seeds = cover.choose_seeds(seen.direct, seen.covered, question)
         seen.energy.start(seen.seeds)
         missing = {id: None for id in (*(seed.id for seed in seen.seeds), *searching) if id not in seen.edges}
         await self._fetch_edges(list(missing), asked, seen)
-        await self._walk(asked, question, covered, seen)
+        await self._walk(asked, question, seen)
 
-    async def _walk(self, asked: RecallQuery, question: Question, covered: dict[str, int], seen: Found) -> None:
+    async def _walk(self, asked: RecallQuery, question: Question, seen: Found) -> None:
         """Along the edges of the seeds, then of the best that they led to: at most one round trip a hop."""
         sources = seen.seeds
         passed: dict[str, Source] = {}
@@ -286,14 +278,14 @@ class Recall:
             leaving: dict[str, list[Way]] = {}
             for way in ways:
                 leaving.setdefault(way.source, []).append(way)
-                if way.target not in covered:
-                    covered[way.target] = question.covered(seen.words[way.target].all)
+                if way.target not in seen.covered:
+                    seen.covered[way.target] = question.covered(seen.words[way.target].all)
             for source in sources:
-                seen.energy.walk(source, leaving.get(source.id, ()), covered, question)
+                seen.energy.walk(source, leaving.get(source.id, ()), seen.covered, question)
             seen.ways += ways
             walked |= {way.edge for way in ways}
             passed |= {source.id: source for source in sources}
-            sources = seen.energy.next_sources(passed, ways, covered)
+            sources = seen.energy.next_sources(passed, ways, seen.covered)
             if not sources:
                 return
 
@@ -325,7 +317,6 @@ class Recall:
         asking: Asking,
         spelt: Mapping[str, str],
         question: Question,
-        covered: dict[str, int],
         seeds: Sequence[Source],
         sentences: asyncio.Task[Said],
         seen: Found,
@@ -344,8 +335,8 @@ class Recall:
             by_words = {hit.key: hit.score for hit in worded if hit.key in seen.words and hit.key != seed.id}
             by_meaning = {hit.key: hit.score for hit in near if hit.key in seen.words and hit.key != seed.id}
             for id in by_words.keys() | by_meaning.keys():
-                if id not in covered:
-                    covered[id] = question.covered(seen.words[id].all)
+                if id not in seen.covered:
+                    seen.covered[id] = question.covered(seen.words[id].all)
             scores = cover.scores_again(
                 by_words,
                 fuse.min_max(by_meaning),
@@ -355,7 +346,7 @@ class Recall:
                 said.get(seed.id, {}),
                 question,
             )
-            for id, gain in seen.energy.found_again(seed, scores, covered, question).items():
+            for id, gain in seen.energy.found_again(seed, scores, seen.covered, question).items():
                 seen.again.setdefault(id, []).append(Again(seed.id, gain, by_meaning.get(id), by_words.get(id)))
 
     # ------------------------------------------------------------ lessons
@@ -393,6 +384,19 @@ class Recall:
 
 def _revisions(lists: Sequence[Sequence[Hit]]) -> dict[str, int | None]:
     return {hit.key: hit.revision for hits in lists for hit in hits}
+
+
+def _weigh(ids: Iterable[str], question: Question, itself: Mapping[str, float], seen: Found) -> None:
+    """What memories cover of the question, and what speaks for them by themselves. `itself`: by one of their sentences."""
+    for id in ids:
+        words = seen.words[id]
+        seen.covered[id] = question.covered(words.all)
+        seen.direct[id] = (
+            seen.hybrid.get(id, 0.0)
+            + cover.LEAD * question.lead_match(words.lead, question.asked)
+            + cover.SENTENCE * itself.get(id, 0.0)
+            + cover.TAGS * seen.shared[id]
+        )
 
 
 def _said(edges: Sequence[Sequence[Any]], question: Question) -> dict[str, float]:

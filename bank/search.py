@@ -144,10 +144,8 @@ class Search:
             # of them is not true, or too few of them may be offered, all are.
             looked_at = {*best, *(hit.key for hits in lists for hit in (*hits[:1], *hits[-1:]))}
             # Of the best, which mostly stay the best, the vectors come meanwhile: what is chosen differs by them.
-            true, _ = await asyncio.gather(
-                self._true_lessons(looked_at, revisions, best, query),
-                asking.lesson_vectors({key: revisions[key] for key in best[:RANKED]}),
-            )
+            asking.expect_lesson_vectors({key: revisions[key] for key in best[:RANKED]})
+            true = await self._true_lessons(looked_at, revisions, best, query)
             offered = offerable(true, query, asking)
             if len(true) < len(looked_at) or len(offered) < query.limit:
                 if len(looked_at) < len(revisions):
