@@ -112,7 +112,7 @@ class Recall:
 
     async def _memories_and_lessons(
         self, asked: RecallQuery, asking: Asking, trusting: bool
-    ) -> tuple[tuple[list[FoundMemory], list[ToldPath]], tuple[dict[int, Standing], dict[int, float]]]:
+    ) -> tuple[tuple[list[FoundMemory], list[ToldPath]], LessonHits]:
         lessons = ahead(self._search.lesson_hits(asking, asked.lessons()))
         if asked.hops == 0:
             found = await self._search.memories(asking, asked.known_then(), asked.limit)
