@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rank_bm25 import BM25Plus
 
@@ -33,6 +33,16 @@ class Again(NamedTuple):
 
 
 @dataclass
+class Walk:
+    """Where a walk along the edges led."""
+
+    direct: dict[str, float]  # what speaks for a memory by itself, lessons and the sentences at its edges included
+    seeds: list[Source] = field(default_factory=list)
+    energy: Energy = field(default_factory=Energy)
+    ways: list[Way] = field(default_factory=list)
+
+
+@dataclass
 class Found:
     """What one recall has found so far, memory by memory."""
 
@@ -45,13 +55,12 @@ class Found:
     hybrid: dict[str, float] = field(default_factory=dict)  # both together, 0 to 1
     best: list[str] = field(default_factory=list)  # the first few by that
     covered: dict[str, int] = field(default_factory=dict)  # the words of the question that it has
-    direct: dict[str, float] = field(default_factory=dict)  # what speaks for it by itself, before the walk
+    direct: dict[str, float] = field(
+        default_factory=dict
+    )  # what speaks for it by itself, by what the first search knows
     taught: dict[str, int] = field(default_factory=dict)  # the lesson that was learnt from it
     again: dict[str, list[Again]] = field(default_factory=dict)  # what each seed's second search gave it
-    edges: dict[str, list[list[Any]]] = field(default_factory=dict)  # of a memory, as `recall_edges` returns them
-    ways: list[Way] = field(default_factory=list)  # those that were walked
-    seeds: list[Source] = field(default_factory=list)
-    energy: Energy = field(default_factory=Energy)
+    walk: Walk = field(default_factory=lambda: Walk({}))
 
 
 async def tell(
@@ -59,18 +68,18 @@ async def tell(
 ) -> tuple[list[FoundMemory], list[ToldPath]]:
     """The memories of an answer, and the best of the paths that led to them."""
     searched = seen.by_meaning.keys() | seen.by_words.keys()
-    starts = {seed.id: seed.strength for seed in seen.seeds if seed.id in searched}
-    by_lessons = {seed.id: seed.strength for seed in seen.seeds if seed.id not in searched}
+    starts = {seed.id: seed.strength for seed in seen.walk.seeds if seed.id in searched}
+    by_lessons = {seed.id: seed.strength for seed in seen.walk.seeds if seed.id not in searched}
     ids = [id for id, _ in answer]
 
     def find() -> dict[str, list[Path]]:
-        routes = best_routes(starts, seen.ways, set(ids), asked.hops, ROUTES)
+        routes = best_routes(starts, seen.walk.ways, set(ids), asked.hops, ROUTES)
         # From a seed that only a lesson brought, where nothing that the search found leads there.
         if by_lessons and (rest := set(ids) - routes.keys() - starts.keys()):
-            routes |= best_routes(by_lessons, seen.ways, rest, asked.hops, ROUTES)
+            routes |= best_routes(by_lessons, seen.walk.ways, rest, asked.hops, ROUTES)
         return routes
 
-    routes = find() if len(seen.ways) <= MANY_WAYS else await asyncio.to_thread(find)
+    routes = find() if len(seen.walk.ways) <= MANY_WAYS else await asyncio.to_thread(find)
     steps = [step for id in ids for path in routes.get(id, ()) for step in path.steps]
     asked_again = {one.seed for id in ids for one in seen.again.get(id, ())}
     memories, edges = await stored.by_ids(
@@ -85,7 +94,7 @@ async def tell(
         if id not in memories:
             continue
         via = _best_told([_fitted(path, fits) for path in routes.get(id, ())], memories, edges)
-        walked = seen.energy.along_edges(id)
+        walked = seen.walk.energy.along_edges(id)
         found.append(
             FoundMemory.model_construct(
                 memory=memories[id],
@@ -132,7 +141,9 @@ def _why(id: str, via: ToldPath | None, asked: Collection[str], memories: Mappin
     if via is not None:
         last, edge = context.name(via.steps[-2].memory.id), via.steps[-1].edge
         assert edge is not None
-        if reasons[0] and any(seed.id == id for seed in seen.seeds):  # found, and the walk only shows what joins it
+        if reasons[0] and any(
+            seed.id == id for seed in seen.walk.seeds
+        ):  # found, and the walk only shows what joins it
             reasons = [f"{reasons[0][:-1]}, and joined to {last} because {context.sentence(edge.text)}"]
         else:
             reasons.append(f"Reached from {last} because {context.sentence(edge.text)}")

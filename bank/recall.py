@@ -12,12 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from bank import context, cover, fuse
-from bank.answer import Again, Found, tell
+from bank.answer import Again, Found, Walk, tell
 from bank.asking import Asking
 from bank.cover import Question, Source
+from bank.edges import Edges, KnownEdges, LeanEdge, MetUntrue
 from bank.model import FoundLesson, FoundMemory, LessonQuery, RecallQuery, Standing, ToldPath
 from bank.offers import Offers
 from bank.search import CANDIDATES, MOST_CANDIDATES, Search, rank_lessons, untrue
@@ -27,11 +28,9 @@ from bank.words import LONGEST_WORD, Idf, WordCache, Words, spellings, stems_of,
 from graph.ids import mint, readable
 from graph.session import Graph
 from graph.store import Memories
-from graph.tasks import ahead
+from graph.tasks import ahead, under_way
 from graph.walk import Way
 
-EDGES_OF_A_MEMORY = 100
-SENTENCE_CHARACTERS = 500  # of an edge's sentence, that are compared with the question
 TEACHING = 3  # lessons that seed the memories they were learnt from
 TAUGHT = 0.05  # the energy of a memory that the best lesson was learnt from
 LED_TO = 0.5  # how much of a memory's score makes the lesson fit that it points at
@@ -42,8 +41,12 @@ LessonHits = tuple[dict[int, Standing], dict[int, float]]  # as `Search.lesson_h
 Said = dict[str, dict[str, float]]  # from a memory to its neighbours, the share of the question that the edges say
 
 
-class MetUntrue(Exception):
-    """A row of the index that was trusted is not true: everything is looked at."""
+class Scored(NamedTuple):
+    """What a seed's second search found: how well it fits, and its similarity by meaning and by words."""
+
+    scores: dict[str, float]
+    by_meaning: dict[str, float]
+    by_words: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,7 @@ class Recall:
         self._offers = offers
         self._memories = Memories(graph)
         self._words = WordCache()
+        self._edges = KnownEdges()
 
     async def recall(self, asked: RecallQuery) -> Recalled:
         started = time.perf_counter()
@@ -185,22 +189,51 @@ class Recall:
     async def _walked(
         self, asked: RecallQuery, asking: Asking, seen: Found, lessons: asyncio.Task[LessonHits]
     ) -> tuple[list[FoundMemory], list[ToldPath]]:
-        """What the first search found is enough to search once more. The walk also waits for the edges of the best, which
-        are on their way meanwhile, and for the lessons."""
-        edges = ahead(self._fetch_edges(seen.best, asked, seen, SENTENCE_CHARACTERS))
+        """What the first search found is enough to search once more. Meanwhile the walk goes along the edges as they were
+        read last. If it turns out that they have changed, it goes once more along those that there are."""
         spelt = spellings(asked.query)
         question = Question(spelt, Idf(seen.words.values()))
         itself = cover.by_the_best({id: _said_at_once(seen.words[id], question) for id in seen.best})
         _weigh(seen.words, question, itself, seen)
         again = cover.choose_seeds(seen.direct, seen.covered, question)[: cover.SEEDS_AGAIN]
-        sentences = ahead(self._said_at_edges(edges, question, seen))
-        await asyncio.gather(
-            self._walk_from_the_best(asked, question, lessons, [seed.id for seed in again], sentences, seen),
-            self._search_again(asked, asking, spelt, question, again, sentences, seen),
-        )
-        energies = {id: seen.energy.of(id) * (1 + seen.shared[id]) for id in seen.energy.gains}
+        searched = ahead(self._search_again(asked, asking, spelt, question, again, seen))
+        await under_way()
+        edges = Edges(self._graph, self._edges, asked, seen.revisions, seen.trusting)
+        for assume in (True, False):
+            sentences = ahead(self._said_at_edges(edges, question, seen, assume))
+            (seen.walk, confirmed), scored = await asyncio.gather(
+                self._walk_from_the_best(asked, question, lessons, again, sentences, edges, seen, assume),
+                self._score_again(searched, question, again, sentences, seen),
+            )
+            found, paths = await self._chosen(asked, spelt, question, again, scored, seen)
+            if await confirmed:
+                break
+        return found, paths
+
+    async def _chosen(
+        self,
+        asked: RecallQuery,
+        spelt: Mapping[str, str],
+        question: Question,
+        again: Sequence[Source],
+        scored: Sequence[Scored],
+        seen: Found,
+    ) -> tuple[list[FoundMemory], list[ToldPath]]:
+        """The answer, by all that the walk and the second search have found."""
+        energy = seen.walk.energy
+        seen.again = {}
+        for seed, hits in zip(again, scored, strict=True):
+            for id, gain in energy.found_again(seed, hits.scores, seen.covered, question).items():
+                hit = Again(seed.id, gain, hits.by_meaning.get(id), hits.by_words.get(id))
+                seen.again.setdefault(id, []).append(hit)
         answer = cover.choose_answer(
-            energies, seen.hybrid, seen.direct, seen.covered, seen.words, question, asked.limit
+            {id: energy.of(id) * (1 + seen.shared[id]) for id in energy.gains},
+            seen.hybrid,
+            seen.walk.direct,
+            seen.covered,
+            seen.words,
+            question,
+            asked.limit,
         )
         if not answer:
             return [], []
@@ -209,44 +242,24 @@ class Recall:
             raise MetUntrue
         return found, paths
 
-    async def _fetch_edges(self, ids: Sequence[str], asked: RecallQuery, seen: Found, sentence: int = 0) -> None:
-        """One round trip: the heaviest edges of these memories, and of each sentence so many characters. It also confirms
-        the memories themselves."""
-        if not ids:
-            return
-        rows = await self._graph.read(
-            "recall_edges",
-            ids=ids,
-            min_weight=asked.min_weight,
-            as_of=asked.as_of,
-            shared=list(asked.tags),
-            limit=EDGES_OF_A_MEMORY,
-            sentence=sentence,
-            **asked.known_then().parameters(),
-        )
-        there = {row["memory"]: row["revision"] for row in rows}
-        if seen.trusting and any(there.get(id) != seen.revisions[id] for id in ids):
-            raise MetUntrue  # also where a memory has no row: it was deleted
-        # What is deleted while it is read comes without its id or its weight.
-        edges = {row["memory"]: [edge for edge in row["edges"] if None not in edge[:4]] for row in rows}
-        seen.edges |= {id: edges.get(id, []) for id in ids}
-
-    async def _said_at_edges(self, edges: asyncio.Task[None], question: Question, seen: Found) -> Said:
+    async def _said_at_edges(self, edges: Edges, question: Question, seen: Found, assume: bool) -> Said:
         """Of the best, what the sentences of their edges say of the question; as soon as these are there."""
-        await edges
-        return {id: _said(seen.edges[id], question) for id in seen.best}
+        await edges.fetch(seen.best, assume)
+        return {id: _said(edges[id], question) for id in seen.best}
 
     async def _walk_from_the_best(
         self,
         asked: RecallQuery,
         question: Question,
         lessons: asyncio.Task[LessonHits],
-        searching: Sequence[str],
+        searching: Sequence[Source],
         sentences: asyncio.Task[Said],
+        edges: Edges,
         seen: Found,
-    ) -> None:
-        """Seeds of the walk are chosen by lessons and by the sentences of edges, too. Confirmed are all that lead on, also
-        those that only search once more."""
+        assume: bool,
+    ) -> tuple[Walk, asyncio.Task[bool]]:
+        """Seeds of the walk are chosen by lessons and by the sentences of edges, too. Confirmed, while others go on, are all
+        that lead on, also those that only search once more; False: edges have changed since they were read last."""
         standings, semantic = await lessons
         teaching = rank_lessons(standings, semantic, asked.namespace, datetime.now(UTC))[:TEACHING]
         for one in reversed(teaching):
@@ -254,48 +267,52 @@ class Recall:
         await self._look(dict.fromkeys(seen.taught), asked, seen)
         taught = {id: semantic[rb_id] for id, rb_id in seen.taught.items() if id in seen.words}
         _weigh(taught.keys() - seen.direct.keys(), question, {}, seen)
+        walk = Walk(direct=dict(seen.direct))
         for id, fits in taught.items():
-            seen.direct[id] += cover.LESSON * fits
-            seen.energy.gains.setdefault(id, []).append(TAUGHT * fits**4)
+            walk.direct[id] += cover.LESSON * fits
+            walk.energy.gains.setdefault(id, []).append(TAUGHT * fits**4)
         for id, said in cover.said_at(await sentences).items():
-            if id in seen.direct:
-                seen.direct[id] += cover.SENTENCE * said
-        seen.seeds = cover.choose_seeds(seen.direct, seen.covered, question)
-        seen.energy.start(seen.seeds)
-        missing = {id: None for id in (*(seed.id for seed in seen.seeds), *searching) if id not in seen.edges}
-        await self._fetch_edges(list(missing), asked, seen)
-        await self._walk(asked, question, seen)
+            if id in walk.direct:
+                walk.direct[id] += cover.SENTENCE * said
+        walk.seeds = cover.choose_seeds(walk.direct, seen.covered, question)
+        walk.energy.start(walk.seeds)
+        await edges.fetch([source.id for source in (*walk.seeds, *searching)], assume)
+        await self._walk(asked, question, walk, edges, seen, assume)
+        return walk, ahead(edges.confirmed())
 
-    async def _walk(self, asked: RecallQuery, question: Question, seen: Found) -> None:
+    async def _walk(
+        self, asked: RecallQuery, question: Question, walk: Walk, edges: Edges, seen: Found, assume: bool
+    ) -> None:
         """Along the edges of the seeds, then of the best that they led to: at most one round trip a hop."""
-        sources = seen.seeds
+        sources = walk.seeds
         passed: dict[str, Source] = {}
         walked: set[str] = set()
         for _ in range(asked.hops):
-            if missing := [source.id for source in sources if source.id not in seen.edges]:
-                await self._fetch_edges(missing, asked, seen)
-            ways = await self._ways(sources, asked, walked, seen)
+            await edges.fetch([source.id for source in sources], assume)
+            ways = await self._ways(sources, asked, walked, edges, seen)
             leaving: dict[str, list[Way]] = {}
             for way in ways:
                 leaving.setdefault(way.source, []).append(way)
                 if way.target not in seen.covered:
                     seen.covered[way.target] = question.covered(seen.words[way.target].all)
             for source in sources:
-                seen.energy.walk(source, leaving.get(source.id, ()), seen.covered, question)
-            seen.ways += ways
+                walk.energy.walk(source, leaving.get(source.id, ()), seen.covered, question)
+            walk.ways += ways
             walked |= {way.edge for way in ways}
             passed |= {source.id: source for source in sources}
-            sources = seen.energy.next_sources(passed, ways, seen.covered)
+            sources = walk.energy.next_sources(passed, ways, seen.covered)
             if not sources:
                 return
 
-    async def _ways(self, sources: Sequence[Source], asked: RecallQuery, walked: set[str], seen: Found) -> list[Way]:
+    async def _ways(
+        self, sources: Sequence[Source], asked: RecallQuery, walked: set[str], edges: Edges, seen: Found
+    ) -> list[Way]:
         """The edges that were not walked yet, to memories whose words are known now."""
         tags = max(1, len(asked.tags))
         ways: list[Way] = []
         unread: dict[str, int | None] = {}
         for source in sorted(source.id for source in sources):
-            for edge, target, weight, forward, revision, on_edge, on_target, _ in seen.edges[source]:
+            for edge, target, weight, forward, revision, on_edge, on_target, _ in edges[source]:
                 if edge in walked:
                     continue
                 heavier = min(1.0, weight * (1 + cover.EDGE_TAGS * on_edge / tags))
@@ -311,6 +328,8 @@ class Recall:
         await self._look(unread, asked, seen)
         return [way for way in ways if way.target in seen.words]
 
+    # ------------------------------------------------------------ the second search
+
     async def _search_again(
         self,
         asked: RecallQuery,
@@ -318,19 +337,33 @@ class Recall:
         spelt: Mapping[str, str],
         question: Question,
         seeds: Sequence[Source],
-        sentences: asyncio.Task[Said],
         seen: Found,
-    ) -> None:
+    ) -> tuple[list[list[Hit]], list[list[Hit]]]:
         """The best seeds ask once more: for what they name, and for what lies between them and the question."""
         if not seeds or not spelt:
-            return
-        names = {seed.id: cover.names_for(seen.words[seed.id], question) for seed in seeds}
-        texts = [_repeated(spelt, question, seen.words[seed.id], names[seed.id]) for seed in seeds]
+            return [[] for _ in seeds], [[] for _ in seeds]
+        texts = [
+            _repeated(spelt, question, seen.words[seed.id], cover.names_for(seen.words[seed.id], question))
+            for seed in seeds
+        ]
         dense, words = await asking.search_again(
             {seed.id: seen.revisions[seed.id] for seed in seeds}, texts, asked.known_then(), CANDIDATES
         )
         await self._look(_revisions([*dense, *words]), asked, seen)
+        return dense, words
+
+    async def _score_again(
+        self,
+        searched: asyncio.Task[tuple[list[list[Hit]], list[list[Hit]]]],
+        question: Question,
+        seeds: Sequence[Source],
+        sentences: asyncio.Task[Said],
+        seen: Found,
+    ) -> list[Scored]:
+        """How well the hits of each seed fit."""
+        dense, words = await searched
         said = await sentences
+        scored = []
         for seed, near, worded in zip(seeds, dense, words, strict=True):
             by_words = {hit.key: hit.score for hit in worded if hit.key in seen.words and hit.key != seed.id}
             by_meaning = {hit.key: hit.score for hit in near if hit.key in seen.words and hit.key != seed.id}
@@ -342,12 +375,12 @@ class Recall:
                 fuse.min_max(by_meaning),
                 seen.words,
                 seen.words[seed.id],
-                frozenset(names[seed.id]),
+                frozenset(cover.names_for(seen.words[seed.id], question)),
                 said.get(seed.id, {}),
                 question,
             )
-            for id, gain in seen.energy.found_again(seed, scores, seen.covered, question).items():
-                seen.again.setdefault(id, []).append(Again(seed.id, gain, by_meaning.get(id), by_words.get(id)))
+            scored.append(Scored(scores, by_meaning, by_words))
+        return scored
 
     # ------------------------------------------------------------ lessons
 
@@ -399,7 +432,7 @@ def _weigh(ids: Iterable[str], question: Question, itself: Mapping[str, float], 
         )
 
 
-def _said(edges: Sequence[Sequence[Any]], question: Question) -> dict[str, float]:
+def _said(edges: Sequence[LeanEdge], question: Question) -> dict[str, float]:
     """Of each neighbour, the share of the question that the best sentence to it says."""
     said: dict[str, float] = {}
     for _, target, *_, sentence in edges:

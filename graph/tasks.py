@@ -5,6 +5,7 @@ from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
 AGAIN_SECONDS = 5.0
+TURNS = 5  # of the event loop, that the libraries between us and a store take to send a question
 T = TypeVar("T")
 
 
@@ -13,6 +14,13 @@ def ahead(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
     task = asyncio.create_task(work)
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task
+
+
+async def under_way() -> None:
+    """Lets what was started ahead get as far as its first question to a store: whoever goes on computing at once would
+    keep it waiting, for there is one thread."""
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
 
 
 async def end(tasks: Iterable["asyncio.Task[Any] | None"]) -> None:

@@ -24,6 +24,8 @@ from api.app import running
 from api.cli import spare_the_collector
 from api.context import Cairn
 from api.settings import Settings
+from bank import cover
+from bank.cover import Source
 from bank.model import LessonQuery, RecallQuery
 from graph.model import MemoryFilter
 from tests.bench import picture, sets
@@ -229,7 +231,7 @@ def _filter(question: Question) -> MemoryFilter:
 
 async def _beside_its_parts(cairn: Cairn, questions: Sequence[Question]) -> tuple[float, float]:
     """The medians of a recall and of its parts alone (embedding the question, its searches by a plain client of Milvus,
-    the first fetch of edges), one right after the other: from one minute to the next a machine may be half as fast. All
+    a lean fetch of its seeds' edges), one right after the other: from one minute to the next a machine may be half as fast. All
     are asked once before: Java compiles what they run, and the words of the memories are read."""
     for question in questions:
         await cairn.recall.recall(RecallQuery(query=question.query, filter=_filter(question)))
@@ -252,25 +254,30 @@ async def _beside_its_parts(cairn: Cairn, questions: Sequence[Question]) -> tupl
 
 @contextlib.contextmanager
 def _noted(cairn: Cairn, plain: AsyncMilvusClient) -> Iterator[list[Callable[[], Awaitable[Any]]]]:
-    """The searches and the first fetch of edges that are made meanwhile, ready to be made again."""
+    """The searches that are made meanwhile, and a fetch of the edges of the walk's seeds, ready to be made again."""
     calls: list[Callable[[], Awaitable[Any]]] = []
-    search, read = cairn.vectors._client.search, cairn.graph.read
-    fetched = False
+    seeds: list[Source] = []
+    search, read, choose = cairn.vectors._client.search, cairn.graph.read, cover.choose_seeds
 
     def searched(*wanted: Any, **options: Any) -> Awaitable[Any]:
         calls.append(lambda: plain.search(*wanted, **options))
         found: Awaitable[Any] = search(*wanted, **options)
         return found
 
+    def chosen(*given: Any) -> list[Source]:
+        seeds[:] = choose(*given)
+        return list(seeds)
+
     def statement(name: str, /, **parameters: Any) -> Awaitable[Any]:
-        nonlocal fetched
-        if name == "recall_edges" and not fetched:
-            fetched = True
-            calls.append(lambda: read(name, **parameters))
+        fetch.update(parameters if name == "recall_edges" else {})
         return read(name, **parameters)
 
+    fetch: dict[str, Any] = {}
     with (
         mock.patch.object(cairn.vectors._client, "search", searched),
         mock.patch.object(cairn.graph, "read", statement),
+        mock.patch.object(cover, "choose_seeds", chosen),
     ):
         yield calls
+    lean = {**fetch, "ids": [seed.id for seed in seeds], "sentence": 0}
+    calls.append(lambda: read("recall_edges", **lean))
