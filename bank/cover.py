@@ -54,6 +54,14 @@ class Question:
         """Which of the question's words are among these."""
         return sum(map(self._bits.__getitem__, self.asked.intersection(words)))
 
+    def shares(self, speaking: Mapping[str, Sequence[int]]) -> dict[int, float]:
+        """Of some sentences, told by which of them have a word, the share of the question that each says, if any."""
+        covered: dict[int, int] = {}
+        for word, bit in self._bits.items():
+            for place in speaking.get(word, ()):
+                covered[place] = covered.get(place, 0) | bit
+        return {place: self.share(mask) for place, mask in covered.items()}
+
     def share(self, mask: int) -> float:
         if mask not in self._known:
             self._known[mask] = math.fsum(share for place, share in enumerate(self._shares) if mask >> place & 1)

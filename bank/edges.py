@@ -1,48 +1,48 @@
 """The edges along which recall walks. They are kept as they were read last, so that a walk need not wait for them; what
 it has used is then read again, all of it in one round trip, and only if that is still the same does the walk count."""
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from bank.kept import Kept
 from bank.model import RecallQuery
+from bank.words import stems_of
 from graph.session import Graph
 
 EDGES_OF_A_MEMORY = 100
 SENTENCE_CHARACTERS = 500  # of an edge's sentence, that are compared with the question
-KEPT_EDGES = 100_000  # some 50 MB
+KEPT_EDGES = 100_000
 
 # [edge id, neighbour id, weight, whether it leads away, the neighbour's revision, tags of the question on the edge, and on
 # the neighbour, the sentence], as `cypher/read/recall_edges` returns it.
 LeanEdge = list[Any]
-Read = tuple[int | None, list[LeanEdge]]  # a memory's revision and its edges
 
 
 class MetUntrue(Exception):
     """A row of the index that was trusted is not true: everything is looked at."""
 
 
-class KnownEdges:
-    """Of the memories asked for last: their revision and their edges, as they were read."""
+class EdgesOf(NamedTuple):
+    """The edges of a memory in one of its revisions (None: it is gone), and which of their sentences have a word."""
 
-    def __init__(self, most: int = KEPT_EDGES) -> None:
-        self._most = most
-        self._size = 0
-        self._kept: OrderedDict[Any, Read] = OrderedDict()
+    revision: int | None
+    edges: list[LeanEdge]
+    speaking: dict[str, list[int]]
 
-    def get(self, key: Any) -> Read | None:
-        if (kept := self._kept.get(key)) is not None:
-            self._kept.move_to_end(key)
-        return kept
+    @classmethod
+    def read(cls, revision: int | None, edges: list[LeanEdge]) -> "EdgesOf":
+        speaking: dict[str, list[int]] = {}
+        for place, edge in enumerate(edges):
+            for word in set(stems_of(edge[-1])):
+                speaking.setdefault(word, []).append(place)
+        return cls(revision, edges, speaking)
 
-    def put(self, key: Any, read: Read) -> None:
-        if (old := self._kept.pop(key, None)) is not None:
-            self._size -= 1 + len(old[1])
-        self._kept[key] = read
-        self._size += 1 + len(read[1])
-        while self._size > self._most and len(self._kept) > 1:
-            _, (_, gone) = self._kept.popitem(last=False)
-            self._size -= 1 + len(gone)
+
+KnownEdges = Kept[tuple[Any, ...], EdgesOf]  # by the conditions of a question and a memory's id
+
+
+def known_edges(most: int = KEPT_EDGES) -> KnownEdges:
+    return Kept(most, lambda known: 1 + len(known.edges))
 
 
 class Edges:
@@ -65,20 +65,21 @@ class Edges:
             "sentence": SENTENCE_CHARACTERS,
             **filter.parameters(),
         }
-        self._asked = (asked.min_weight, asked.as_of, asked.tags, filter)  # to whom else asks so, they are the same
-        self._at_hand: dict[str, Read] = {}
-        self._assumed: dict[str, Read] = {}  # those of them that were not read for this recall
+        # To whoever else asks so, they are the same. The values alone: models are compared slowly.
+        self._asked = (asked.min_weight, asked.as_of, asked.tags, *dict(filter).values())
+        self._at_hand: dict[str, EdgesOf] = {}
+        self._assumed: dict[str, EdgesOf] = {}  # those of them that were not read for this recall
 
-    def __getitem__(self, id: str) -> list[LeanEdge]:
-        return self._at_hand[id][1]
+    def __getitem__(self, id: str) -> EdgesOf:
+        return self._at_hand[id]
 
     async def fetch(self, ids: Iterable[str], assume: bool) -> None:
         """Has the edges of these memories at hand; where `assume` allows it, as they were read last."""
         missing = [id for id in dict.fromkeys(ids) if id not in self._at_hand]
         if assume:
             for id in missing:
-                known = self._known.get((self._asked, id))
-                if known is not None and known[0] == self._revisions[id]:
+                known = self._known.get((*self._asked, id))
+                if known is not None and known.revision == self._revisions[id]:
                     self._at_hand[id] = self._assumed[id] = known
             missing = [id for id in missing if id not in self._at_hand]
         if missing:
@@ -89,17 +90,20 @@ class Edges:
         assumed, self._assumed = self._assumed, {}
         if assumed:
             await self._read(list(assumed))
-        return all(self._at_hand[id] == before for id, before in assumed.items())
+        return all(self._at_hand[id] is before for id, before in assumed.items())
 
     async def _read(self, ids: list[str]) -> None:
-        """It also confirms the memories themselves."""
+        """It also confirms the memories themselves. What is as it was known before stays that very object."""
         rows = await self._graph.read("recall_edges", ids=ids, **self._wanted)
         # What is deleted while it is read comes without its id or its weight.
-        read: dict[str, Read] = {
+        read = {
             row["memory"]: (row["revision"], [edge for edge in row["edges"] if None not in edge[:4]]) for row in rows
         }
         if self._trusting and any(id not in read or read[id][0] != self._revisions[id] for id in ids):
             raise MetUntrue  # also where a memory has no row: it was deleted
         for id in ids:
-            self._at_hand[id] = read.get(id, (None, []))
-            self._known.put((self._asked, id), self._at_hand[id])
+            revision, edges = read.get(id, (None, []))
+            known = self._at_hand.get(id)
+            if known is None or known.revision != revision or known.edges != edges:
+                known = self._at_hand[id] = EdgesOf.read(revision, edges)
+                self._known.put((*self._asked, id), known)

@@ -6,7 +6,6 @@ import hashlib
 import json
 import time
 import zipfile
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from bank.kept import Kept
 from graph.errors import SetupError, Unavailable
 from graph.maven import Pin, fetch
 
@@ -59,7 +59,7 @@ class Embedder:
         self._query_seconds = query_seconds
         self._resting_until = float("-inf")
         self._turn = asyncio.Lock()
-        self._cache: OrderedDict[tuple[bool, str | bytes], npt.NDArray[np.float32]] = OrderedDict()
+        self._kept: Kept[tuple[bool, str | bytes], npt.NDArray[np.float32]] = Kept(CACHED_TEXTS)
         self.name = model.name
         self.dimensions = model.dimensions
         self.local = query_seconds is None  # on this machine, so that a vector is quickly made
@@ -90,16 +90,12 @@ class Embedder:
                     else:
                         vectors = await asyncio.to_thread(self._model.encode, missing, query)
                     found |= dict(zip(missing, vectors, strict=True))
-        for text in texts:
-            key = (query, _named(text))
-            self._cache[key] = found[text]
-            self._cache.move_to_end(key)
-        while len(self._cache) > CACHED_TEXTS:
-            self._cache.popitem(last=False)
+                    for text in missing:
+                        self._kept.put((query, _named(text)), found[text])
         return [found[text] for text in texts]
 
     def _known(self, texts: Sequence[str], query: bool) -> dict[str, npt.NDArray[np.float32]]:
-        kept = ((text, self._cache.get((query, _named(text)))) for text in texts)
+        kept = ((text, self._kept.get((query, _named(text)))) for text in texts)
         return {text: vector for text, vector in kept if vector is not None}
 
 

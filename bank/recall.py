@@ -18,13 +18,13 @@ from bank import context, cover, fuse
 from bank.answer import Again, Found, Walk, tell
 from bank.asking import Asking
 from bank.cover import Question, Source
-from bank.edges import Edges, KnownEdges, LeanEdge, MetUntrue
+from bank.edges import Edges, EdgesOf, MetUntrue, known_edges
 from bank.model import FoundLesson, FoundMemory, LessonQuery, RecallQuery, Standing, ToldPath
 from bank.offers import Offers
 from bank.search import CANDIDATES, MOST_CANDIDATES, Search, rank_lessons, untrue
 from bank.sync import Sync
 from bank.vectors import MEMORIES, Hit
-from bank.words import LONGEST_WORD, Idf, WordCache, Words, spellings, stems_of, words_of
+from bank.words import LONGEST_WORD, Idf, WordCache, Words, spellings, words_of
 from graph.ids import mint, readable
 from graph.session import Graph
 from graph.store import Memories
@@ -89,7 +89,7 @@ class Recall:
         self._offers = offers
         self._memories = Memories(graph)
         self._words = WordCache()
-        self._edges = KnownEdges()
+        self._edges = known_edges()
 
     async def recall(self, asked: RecallQuery) -> Recalled:
         started = time.perf_counter()
@@ -312,7 +312,7 @@ class Recall:
         ways: list[Way] = []
         unread: dict[str, int | None] = {}
         for source in sorted(source.id for source in sources):
-            for edge, target, weight, forward, revision, on_edge, on_target, _ in edges[source]:
+            for edge, target, weight, forward, revision, on_edge, on_target, _ in edges[source].edges:
                 if edge in walked:
                     continue
                 heavier = min(1.0, weight * (1 + cover.EDGE_TAGS * on_edge / tags))
@@ -432,11 +432,11 @@ def _weigh(ids: Iterable[str], question: Question, itself: Mapping[str, float], 
         )
 
 
-def _said(edges: Sequence[LeanEdge], question: Question) -> dict[str, float]:
+def _said(own: EdgesOf, question: Question) -> dict[str, float]:
     """Of each neighbour, the share of the question that the best sentence to it says."""
     said: dict[str, float] = {}
-    for _, target, *_, sentence in edges:
-        share = question.share(question.covered(stems_of(sentence)))
+    for place, share in question.shares(own.speaking).items():
+        target = own.edges[place][1]
         said[target] = max(said.get(target, 0.0), share)
     return said
 

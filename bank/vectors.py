@@ -6,7 +6,6 @@ import importlib.metadata
 import itertools
 import json
 import logging
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
@@ -17,7 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from pymilvus import AsyncMilvusClient, DataType, Function, FunctionType, MilvusException
 from pymilvus.client.utils import check_status
+from pymilvus.grpc_gen.common_pb2 import DslType, KeyValuePair, PlaceholderGroup, PlaceholderType, PlaceholderValue
+from pymilvus.grpc_gen.milvus_pb2 import SearchRequest
 
+from bank.kept import Kept
 from bank.lite import MilvusLite
 from bank.model import Lesson, LessonQuery, LessonStatus, Scope, team_of
 from graph.errors import SetupError, Unavailable
@@ -49,20 +51,62 @@ class Hit(NamedTuple):
 
 
 class LeanClient(AsyncMilvusClient):  # type: ignore[misc]
-    """Its searches return hits as they came, in columns: pymilvus makes two dicts of each, which was 3 ms of a recall. It
-    has no public word for that, and the lock file fixes its version; all else, also when to try again, stays its own."""
+    """Its searches speak Milvus' protocol themselves and return hits as they came, in columns. pymilvus looks at forty
+    options of each search and makes two dicts of each hit, a millisecond a search; it has no public word for less, and the
+    lock file fixes its version. What fails is asked once more in its way, which knows what to try again and for how long.
+    """
+
+    async def search(
+        self,
+        collection_name: str,
+        data: Sequence[Vector] | Sequence[str],
+        *,
+        anns_field: str,
+        filter: str,
+        limit: int,
+        output_fields: list[str],
+    ) -> Any:
+        connection = await self._get_connection()
+        worded = isinstance(data[0], str)
+        values = [one.encode() if isinstance(one, str) else one.astype("<f4").tobytes() for one in data]
+        kind = PlaceholderType.VarChar if worded else PlaceholderType.FloatVector
+        wanted = PlaceholderGroup(placeholders=[PlaceholderValue(tag="$0", type=kind, values=values)])
+        parameters = {"anns_field": anns_field, "topk": str(limit), "round_decimal": "-1", "params": "{}"}
+        request = SearchRequest(
+            collection_name=collection_name,
+            dsl=filter,
+            dsl_type=DslType.BoolExprV1,
+            placeholder_group=wanted.SerializeToString(),
+            nq=len(values),
+            output_fields=output_fields,
+            search_params=[KeyValuePair(key=key, value=value) for key, value in parameters.items()],
+            use_default_consistency=True,
+        )
+        try:
+            return await self._found(connection, request, [("dbname", self._config.db_name)])
+        except (MilvusException, grpc.RpcError):
+            return await super().search(
+                collection_name,
+                list(data),
+                anns_field=anns_field,
+                filter=filter,
+                limit=limit,
+                output_fields=output_fields,
+            )
 
     async def _connect(self) -> None:
         await super()._connect()
         connection = self._handler
 
         async def columns(request: Any, *_: Any, context: Any, **__: Any) -> Any:
-            metadata = context.to_grpc_metadata()
-            answer = await connection._async_stub.Search(request, timeout=SECONDS, metadata=metadata)
-            check_status(answer.status)
-            return answer.results
+            return await self._found(connection, request, context.to_grpc_metadata())
 
         connection._execute_search = columns
+
+    async def _found(self, connection: Any, request: Any, metadata: Any) -> Any:
+        answer = await connection._async_stub.Search(request, timeout=SECONDS, metadata=metadata)
+        check_status(answer.status)
+        return answer.results
 
 
 def _hits(found: Any, owner: str) -> list[list[Hit]]:
@@ -113,7 +157,7 @@ class Vectors:
         self._embedder = embedder
         self._dimensions = dimensions
         self._open_client: AsyncMilvusClient | None = None
-        self._kept: OrderedDict[tuple[str, Any, int], Vector] = OrderedDict()
+        self._kept: Kept[tuple[str, Any, int], Vector] = Kept(KEPT_VECTORS)
         self._filled: set[str] = set()  # collections that had rows when they were searched last
         self._empty: set[str] = set()  # those that have none, as far as only this process writes to them
         self._written = 0
@@ -395,16 +439,14 @@ class Vectors:
 
     async def _stored_vectors(self, collection: str, field: str, revisions: Mapping[Any, int]) -> dict[Any, Vector]:
         """Those asked for last are kept: a revision names one content for ever, and so one vector."""
-        missing = [key for key, revision in revisions.items() if (collection, key, revision) not in self._kept]
+        kept = {key: self._kept.get((collection, key, revision)) for key, revision in revisions.items()}
+        found = {key: vector for key, vector in kept.items() if vector is not None}
+        missing = [key for key in revisions if key not in found]
         for row in await self._rows_with_vectors(collection, field, missing):
-            self._kept[collection, row[_owner(collection)], row["revision"]] = np.asarray(row[field], np.float32)
-        found = {}
-        for key, revision in revisions.items():
-            if (vector := self._kept.get((collection, key, revision))) is not None:
-                self._kept.move_to_end((collection, key, revision))
+            key, revision, vector = row[_owner(collection)], row["revision"], np.asarray(row[field], np.float32)
+            self._kept.put((collection, key, revision), vector)
+            if revision == revisions[key]:
                 found[key] = vector
-        while len(self._kept) > KEPT_VECTORS:
-            self._kept.popitem(last=False)
         return found
 
     async def _rows_with_vectors(self, collection: str, field: str, owners: Iterable[Any]) -> list[dict[str, Any]]:
@@ -441,7 +483,7 @@ class Vectors:
         search = self._call(
             self._client.search(
                 collection,
-                data=[one if isinstance(one, str) else one.tolist() for one in wanted],
+                wanted,
                 anns_field=field,
                 filter=expression,
                 limit=limit,

@@ -4,17 +4,18 @@ import itertools
 import math
 import re
 import sys
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import Stemmer
 
+from bank.kept import Kept
+
 LEAD_WORDS = 12
 SENTENCES_CHARACTERS = 2_000  # of a text, whose sentences are told apart
 LONGEST_WORD = 64  # a longer one is none
-CACHED_SENTENCES = 65_536  # some 40 MB
 ARTICLE = 3  # letters of the longest article that a sentence may begin with: "Die App", "Los libros"
 CACHED_WORDS = 2_000_000  # words in all the sets that are kept, some 200 MB at most
 
@@ -124,10 +125,9 @@ def names_in(text: str) -> set[str]:
     return names
 
 
-@lru_cache(maxsize=CACHED_SENTENCES)
-def stems_of(sentence: str) -> tuple[str, ...]:
-    """The words of a sentence, stemmed, without stop words. A set of them would take several times the room."""
-    return tuple(stems(_short(sentence)))
+def stems_of(sentence: str) -> list[str]:
+    """The words of a sentence, stemmed, without stop words."""
+    return stems(_short(sentence))
 
 
 def stems_by_sentence(text: str) -> tuple[tuple[str, ...], ...]:
@@ -189,32 +189,18 @@ class WordCache:
     """The words of the texts read last, by id and revision: a revision names one content for ever."""
 
     def __init__(self, most: int = CACHED_WORDS) -> None:
-        self._most = most
-        self._size = 0
-        self._kept: OrderedDict[str, tuple[int, Words]] = OrderedDict()
+        self._kept: Kept[str, tuple[int, Words]] = Kept(most, lambda kept: _size(kept[1]))
 
     def last(self, id: str) -> tuple[int, Words] | None:
         """The revision that is kept, and its words."""
-        if id not in self._kept:
-            return None
-        self._kept.move_to_end(id)
-        return self._kept[id]
+        return self._kept.get(id)
 
     def get(self, id: str, revision: int) -> Words | None:
         kept = self._kept.get(id)
-        if kept is None or kept[0] != revision:
-            return None
-        self._kept.move_to_end(id)
-        return kept[1]
+        return kept[1] if kept is not None and kept[0] == revision else None
 
     def put(self, id: str, revision: int, words: Words) -> None:
-        if (old := self._kept.pop(id, None)) is not None:
-            self._size -= _size(old[1])
-        self._kept[id] = (revision, words)
-        self._size += _size(words)
-        while self._size > self._most and len(self._kept) > 1:
-            _, (_, gone) = self._kept.popitem(last=False)
-            self._size -= _size(gone)
+        self._kept.put(id, (revision, words))
 
 
 def _size(words: Words) -> int:
