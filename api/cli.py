@@ -21,8 +21,10 @@ from pydantic import ValidationError
 from api.app import create_app, neo4j_server, running
 from api.settings import Settings
 from bank.embed import default_onnx_folder
+from bank.warmup import warm_up
 from graph.errors import CairnError, SetupError
 from graph.server import USER, fetch_jars, require_free_port
+from graph.tasks import ahead, end
 
 LINKED_AT_ONCE = 200  # memories in one transaction
 
@@ -103,13 +105,16 @@ async def serve(settings: Settings) -> None:
             )
             spare_the_collector()
             serving = asyncio.create_task(server.serve())
+            warming: asyncio.Task[None] | None = None
             try:
                 while not server.started and not serving.done():
                     await asyncio.sleep(0.02)
                 if server.started:
                     welcome(settings, time.monotonic() - started)
+                    warming = ahead(warm_up(cairn.bank, cairn.recall))
                 await asyncio.shield(serving)
             finally:
+                await end((warming,))
                 say("Stopping …")
                 server.should_exit = True
                 await serving

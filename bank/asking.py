@@ -138,25 +138,15 @@ class Asking:
 
     # ------------------------------------------------------------ lessons
 
-    async def search_lessons(self, query: LessonQuery, limit: int) -> tuple[list[Hit], list[Hit], list[Hit]]:
-        """By the meaning of the lesson, by the meaning of its context, and by words, which need not wait for a vector."""
-
-        async def by_meaning() -> tuple[list[Hit], list[Hit]]:
-            await self.embedded()
-            if self.vector is None:
-                return [], []
-            return await self._vectors.lessons_by_meaning(self.vector, query, limit)
-
+    async def lessons_by_words(self, query: LessonQuery, limit: int) -> list[Hit]:
+        """Need not wait for a vector."""
         if self.degraded is None:
             try:
-                meant, words = await asyncio.gather(by_meaning(), self._vectors.lessons_by_words(query, limit))
+                return await self._vectors.lessons_by_words(query, limit)
             except IndexAway as error:
                 self._lost(error)
-            if self.degraded is None:
-                by_lesson, by_context, by_words = newest([*meant, words])
-                return by_lesson, by_context, by_words
         if not (question := lucene(query.query)):
-            return [], [], []
+            return []
         rows = await self._graph.read(
             "lessons_by_words",
             question=question,
@@ -167,7 +157,17 @@ class Asking:
             namespace=query.namespace,
             team=None if query.namespace is None else team_of(query.namespace),
         )
-        return [], [], [Hit(row["rb_id"], row["revision"], row["score"]) for row in rows]
+        return [Hit(row["rb_id"], row["revision"], row["score"]) for row in rows]
+
+    async def lessons_by_meaning(self, query: LessonQuery, limit: int) -> tuple[list[Hit], list[Hit]]:
+        """By the meaning of the lesson, and by that of its context."""
+        await self.embedded()
+        if self.degraded is None and self.vector is not None:
+            try:
+                return await self._vectors.lessons_by_meaning(self.vector, query, limit)
+            except IndexAway as error:
+                self._lost(error)
+        return [], []
 
     def expect_lesson_vectors(self, revisions: Mapping[int, int]) -> None:
         """They will be asked for soon, or most of them: they are fetched meanwhile."""

@@ -127,6 +127,10 @@ class Bank:
                 await self._name_taken(call, conflict)
                 raise
 
+    async def rehearse(self, call: RememberCall) -> None:
+        """Runs a write that is then rolled back: nothing of it is stored, nor ever seen by others."""
+        await self._write_call(call, mint(), rehearsing=True)
+
     async def _name_taken(self, call: RememberCall, conflict: Conflict) -> None:
         """A lesson's id is its key in an index that tenants may share, so it is unique over all of them."""
         given = [draft.rb_id for draft in call.lessons if draft.rb_id is not None]
@@ -136,7 +140,9 @@ class Bank:
                 [Problem("rbId", f"another tenant has the lesson id {one}") for one in taken],
             ) from conflict
 
-    async def _write_call(self, call: RememberCall, revision: int) -> tuple[Remembered, list[Change]]:
+    async def _write_call(
+        self, call: RememberCall, revision: int, rehearsing: bool = False
+    ) -> tuple[Remembered, list[Change]]:
         memory_drafts, edge_drafts, minted = with_ids(call.memories, call.edges)
         minted_lessons = {place: mint() for place, draft in enumerate(call.lessons) if draft.rb_id is None}
         lesson_drafts = [
@@ -206,7 +212,7 @@ class Bank:
             told_of = {rb_id for rb_id, one in lesson_log.items() if one.changed}
             return answer, [*changes, *(Change(one) for rb_id, one in wholes.items() if rb_id not in told_of)]
 
-        return await self._graph.write(work)
+        return await (self._graph.rehearse(work) if rehearsing else self._graph.write(work))
 
     async def _unknown_names(self, call: RememberCall) -> list[Problem]:
         """For a call that is refused anyway: which memories it names that are neither in it nor in the graph."""

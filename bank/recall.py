@@ -25,7 +25,7 @@ from bank.search import CANDIDATES, MOST_CANDIDATES, Search, rank_lessons, untru
 from bank.sync import Sync
 from bank.vectors import MEMORIES, Hit
 from bank.words import LONGEST_WORD, Idf, WordCache, Words, spellings, words_of
-from graph.ids import mint, readable
+from graph.ids import mint, mint_memory_id, readable
 from graph.session import Graph
 from graph.store import Memories
 from graph.tasks import ahead, under_way
@@ -92,6 +92,13 @@ class Recall:
         self._edges = known_edges()
 
     async def recall(self, asked: RecallQuery) -> Recalled:
+        """The answer, with a receipt of what it offered."""
+        answer = await self.answered(asked)
+        self._offers.recalled(answer.id, asked.namespace, answer.lessons, answer.withheld)
+        return answer
+
+    async def answered(self, asked: RecallQuery) -> Recalled:
+        """The answer, of which nothing is kept."""
         started = time.perf_counter()
         asking = self._search.asking(asked.query)
         try:
@@ -100,10 +107,8 @@ class Recall:
             found = await self._memories_and_lessons(asked, asking, trusting=False)
         (memories, paths), (standings, semantic) = found
         lessons, withheld = await self._lessons(asking, asked.lessons(), standings, semantic, memories)
-        id = readable("R", mint())
-        self._offers.recalled(id, asked.namespace, lessons, withheld)
         return Recalled(
-            id=id,
+            id=readable("R", mint()),
             query=asked.query,
             memories=tuple(memories),
             paths=tuple(paths),
@@ -113,6 +118,15 @@ class Recall:
             degraded=asking.degraded,
             took_ms=(time.perf_counter() - started) * 1_000,
         )
+
+    async def rehearse(self) -> None:
+        """Asks the graph all that a recall asks of it, for a memory and a lesson that nobody has, and writes a context."""
+        asked, nobody = RecallQuery(query=""), mint_memory_id()
+        await self._look({nobody: None}, asked, Found())
+        await Edges(self._graph, self._edges, asked, {}, trusting=False).fetch([nobody], assume=False)
+        await self._memories.by_ids([nobody], [nobody])
+        await self._search.offered_lessons([0], asked.lessons())
+        await (await self.answered(asked)).context
 
     async def _memories_and_lessons(
         self, asked: RecallQuery, asking: Asking, trusting: bool

@@ -27,10 +27,11 @@ from bank.lessons import Lessons
 from bank.model import FoundLesson, FoundMemory, Lesson, LessonQuery, LessonStatus, Scope, Standing, team_of
 from bank.offers import Offers
 from bank.sync import Sync
-from bank.vectors import LESSONS, MEMORIES, Hit, Vectors
+from bank.vectors import LESSONS, MEMORIES, Hit, Vectors, newest
 from graph.model import Memory, MemoryFilter, memory_from_row
 from graph.session import Graph
 from graph.store import Memories
+from graph.tasks import ahead
 
 CANDIDATES = 100  # rows asked of each list of memories
 LESSON_CANDIDATES = 50  # of each list of lessons
@@ -38,8 +39,9 @@ MOST_CANDIDATES = 16_384  # what Milvus answers at most
 # A context is short and names its subject outright, so its words tell more than they do in a memory: measured on lessons
 # of 812 tasks, half and half found 2.5 points less among the first five than words alone, a quarter for meaning 0.8 less.
 LESSON_MEANING, LESSON_WORDS = 0.125, 0.75  # of the lesson and of its context each; of the context's words
-STANDINGS = 40  # lessons that fit best, among which reliability and recency choose
-RANKED = 20  # of these, among which diversity chooses
+RANKED = (
+    20  # lessons among which diversity chooses; one that only meaning has found must be among the so many that fit best
+)
 CHANCES = 20  # times that a lesson nobody has used is offered in the place kept for it
 UNTRIED = 5  # lessons that nobody has used, among which one is looked for
 LEAST_PLACES = 3  # an answer of fewer lessons keeps no place for one
@@ -133,26 +135,28 @@ class Search:
         return found
 
     async def lesson_hits(self, asking: Asking, query: LessonQuery) -> tuple[dict[int, Standing], dict[int, float]]:
-        """Lessons that the index finds, the graph confirms and may be offered, and how well each fits, 0 to 1."""
+        """Lessons that the index finds, the graph confirms and may be offered, and how well each fits, 0 to 1. What words
+        have found, which is most of it, the graph confirms while the question is embedded and looked for by meaning."""
         wanted = max(LESSON_CANDIDATES, query.limit)
         while True:
-            lists = await asking.search_lessons(query, wanted)
+            words = await asking.lessons_by_words(query, wanted)
+            worded = {hit.key: hit.revision for hit in words}
+            confirming = ahead(self._true_lessons(worded, query))
+            # What is chosen differs by the vectors, and mostly of these: they come meanwhile.
+            asking.expect_lesson_vectors(dict(list(worded.items())[:RANKED]))
+            by_lesson, by_context, words = newest([*await asking.lessons_by_meaning(query, wanted), words])
+            lists = (by_lesson, by_context, words)
             revisions = {hit.key: hit.revision for hits in lists for hit in hits}
-            fits = _fits(lists, revisions, asking)
-            best = _best(fits, max(STANDINGS, 4 * query.limit))
-            # Looked at are those that fit best, and the ends of the lists, by which scores are brought to 0..1. Where one
-            # of them is not true, or too few of them may be offered, all are.
-            looked_at = {*best, *(hit.key for hits in lists for hit in (*hits[:1], *hits[-1:]))}
-            # Of the best, which mostly stay the best, the vectors come meanwhile: what is chosen differs by them.
-            asking.expect_lesson_vectors({key: revisions[key] for key in best[:RANKED]})
-            true = await self._true_lessons(looked_at, revisions, best, query)
-            offered = offerable(true, query, asking)
-            if len(true) < len(looked_at) or len(offered) < query.limit:
-                if len(looked_at) < len(revisions):
-                    true = await self._true_lessons(revisions.keys(), revisions, best, query)
-                fits = _fits(lists, true, asking)
-                offered = offerable(true, query, asking)
+            best = _best(_fits(lists, revisions, asking), max(RANKED, 4 * query.limit))
+            read, true = worded, await confirming
+            # Of those that meaning alone has found the best are confirmed, too; all, where too few may be offered.
+            for keys in (best, revisions):
+                unread = {key: revisions[key] for key in keys if read.get(key) != revisions[key]}
+                read, true = read | unread, true | await self._true_lessons(unread, query)
+                if len(offered := offerable(true, query, asking)) >= query.limit:
+                    break
             if len(offered) >= query.limit or max(map(len, lists)) < wanted or wanted >= MOST_CANDIDATES:
+                fits = _fits(lists, true, asking)
                 return offered, {rb_id: fits[rb_id] for rb_id in offered}
             wanted = min(wanted * 4, MOST_CANDIDATES)
 
@@ -254,19 +258,16 @@ class Search:
         known = (Standing(*row) for row in rows)
         return {one.rb_id: one for one in known if not one.hidden and may_be_offered(one, query)}
 
-    async def _true_lessons(
-        self, keys: Collection[int], revisions: Mapping[int, int], best: Sequence[int], query: LessonQuery
-    ) -> dict[int, Standing]:
-        """Those of these hits that are true: the lesson exists, in the revision that was found."""
-        if not keys:
+    async def _true_lessons(self, found: Mapping[int, int], query: LessonQuery) -> dict[int, Standing]:
+        """Those of these hits, best first with their revisions, that are true: the lesson exists, in that revision."""
+        if not found:
             return {}
         rows: list[Any] = await self._graph.read(
-            "standing_of_lessons", ids=sorted(keys), shown=best[: likely_shown(query)]
+            "standing_of_lessons", ids=list(found), shown=list(found)[: likely_shown(query)]
         )
         known = {row[0]: Standing(*row) for row in rows}
-        found = {key: revisions[key] for key in keys}
         self._sync.met_untrue(LESSONS, untrue(found, {key: one.revision for key, one in known.items()}))
-        return {key: one for key, one in known.items() if one.revision == revisions[key]}
+        return {key: one for key, one in known.items() if one.revision == found[key]}
 
 
 def likely_shown(query: LessonQuery) -> int:

@@ -55,6 +55,10 @@ class StartAgain(Exception):
     """A record that a transaction had found was deleted by another before it could be locked: begin anew."""
 
 
+class TakenBack(Exception):
+    """A transaction that was only rehearsed."""
+
+
 class Transaction:
     """One open transaction; all that runs in it is stored, or none of it."""
 
@@ -151,6 +155,18 @@ class Graph:
         raise Unavailable(
             "The same records are being deleted and written over and over; nothing was stored. Try again."
         )
+
+    async def rehearse(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Runs `work` in one transaction, which is then rolled back."""
+        done: list[T] = []
+
+        async def taken_back(tx: Transaction) -> None:
+            done.append(await work(tx))
+            raise TakenBack
+
+        with suppress(TakenBack):
+            await self.write(taken_back)
+        return done[-1]
 
     async def run(self, name: str, /, **parameters: Any) -> list[Row]:
         """Runs one statement of `cypher/write` in a transaction of its own."""

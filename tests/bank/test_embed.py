@@ -239,7 +239,7 @@ async def test_a_long_text_is_remembered_without_its_letters() -> None:
     long = "A long text about harbours. " * 2_000
     first, again = await embedder.passages([long]), await embedder.passages([long])
     assert len(model.asked) == 1 and (first[0] == again[0]).all()
-    assert max(len(key) for _, key in embedder._cache) <= LONG_TEXT
+    assert max(len(key) for _, key in embedder._kept._young) <= LONG_TEXT
 
 
 # ---------------------------------------------------------------- openai
