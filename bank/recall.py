@@ -21,7 +21,7 @@ from bank.cover import Question, Source
 from bank.edges import Edges, EdgesOf, MetUntrue, known_edges
 from bank.model import FoundLesson, FoundMemory, LessonQuery, RecallQuery, Standing, ToldPath
 from bank.offers import Offers
-from bank.search import CANDIDATES, MOST_CANDIDATES, Search, rank_lessons, untrue
+from bank.search import CANDIDATES, MOST_CANDIDATES, Search, offered, rank_lessons, untrue
 from bank.sync import Sync
 from bank.vectors import MEMORIES, Hit
 from bank.words import LONGEST_WORD, Idf, WordCache, Words, spellings, words_of
@@ -39,6 +39,14 @@ LONG_TEXTS = 200_000  # characters whose words are found in a thread, so that ot
 NAMES = 64  # of a seed that names more, its first names
 LessonHits = tuple[dict[int, Standing], dict[int, float]]  # as `Search.lesson_hits` returns them
 Said = dict[str, dict[str, float]]  # from a memory to its neighbours, the share of the question that the edges say
+
+
+class Told(NamedTuple):
+    """The memories of an answer, the paths to them, and, on their way, the lessons that they point at."""
+
+    memories: Sequence[FoundMemory] = ()
+    paths: Sequence[ToldPath] = ()
+    pointed: asyncio.Task[dict[int, Standing]] | None = None
 
 
 class Scored(NamedTuple):
@@ -105,13 +113,13 @@ class Recall:
             found = await self._memories_and_lessons(asked, asking, trusting=True)
         except MetUntrue:
             found = await self._memories_and_lessons(asked, asking, trusting=False)
-        (memories, paths), (standings, semantic) = found
-        lessons, withheld = await self._lessons(asking, asked.lessons(), standings, semantic, memories)
+        told, (standings, semantic) = found
+        lessons, withheld = await self._lessons(asking, asked.lessons(), standings, semantic, told)
         return Recalled(
             id=readable("R", mint()),
             query=asked.query,
-            memories=tuple(memories),
-            paths=tuple(paths),
+            memories=tuple(told.memories),
+            paths=tuple(told.paths),
             lessons=tuple(lessons),
             withheld=tuple(withheld),
             token_budget=asked.token_budget,
@@ -130,13 +138,13 @@ class Recall:
 
     async def _memories_and_lessons(
         self, asked: RecallQuery, asking: Asking, trusting: bool
-    ) -> tuple[tuple[list[FoundMemory], list[ToldPath]], LessonHits]:
+    ) -> tuple[Told, LessonHits]:
         lessons = ahead(self._search.lesson_hits(asking, asked.lessons()))
         if asked.hops == 0:
             found = await self._search.memories(asking, asked.known_then(), asked.limit)
-            return (found, []), await lessons
+            return Told(found), await lessons
         if asked.filter.types == ():
-            return ([], []), await lessons
+            return Told(), await lessons
         # What tags and `textContains` say of a memory only the graph knows.
         seen = Found(trusting=trusting and not asked.tags and asked.filter.text_contains is None)
         await self._first_search(asked, asking, seen)
@@ -200,9 +208,7 @@ class Recall:
 
     # ------------------------------------------------------------ the walk
 
-    async def _walked(
-        self, asked: RecallQuery, asking: Asking, seen: Found, lessons: asyncio.Task[LessonHits]
-    ) -> tuple[list[FoundMemory], list[ToldPath]]:
+    async def _walked(self, asked: RecallQuery, asking: Asking, seen: Found, lessons: asyncio.Task[LessonHits]) -> Told:
         """What the first search found is enough to search once more. Meanwhile the walk goes along the edges as they were
         read last. If it turns out that they have changed, it goes once more along those that there are."""
         spelt = spellings(asked.query)
@@ -219,10 +225,11 @@ class Recall:
                 self._walk_from_the_best(asked, question, lessons, again, sentences, edges, seen, assume),
                 self._score_again(searched, question, again, sentences, seen),
             )
-            found, paths = await self._chosen(asked, spelt, question, again, scored, seen)
+            learnt = bool((await lessons)[0])
+            told = await self._chosen(asked, spelt, question, again, scored, seen, learnt)
             if await confirmed:
                 break
-        return found, paths
+        return told
 
     async def _chosen(
         self,
@@ -232,8 +239,10 @@ class Recall:
         again: Sequence[Source],
         scored: Sequence[Scored],
         seen: Found,
-    ) -> tuple[list[FoundMemory], list[ToldPath]]:
-        """The answer, by all that the walk and the second search have found."""
+        learnt: bool,
+    ) -> Told:
+        """The answer, by all that the walk and the second search have found. `learnt`: there are lessons, so that those
+        which its memories point at are read along with these."""
         energy = seen.walk.energy
         seen.again = {}
         for seed, hits in zip(again, scored, strict=True):
@@ -250,11 +259,14 @@ class Recall:
             asked.limit,
         )
         if not answer:
-            return [], []
+            return Told()
+        pointed = None
+        if learnt and asked.lesson_limit:
+            pointed = ahead(self._search.pointed_lessons([id for id, _ in answer], asked.lessons()))
         found, paths = await tell(self._memories, asked, spelt, answer, seen)
         if seen.trusting and len(found) < len(answer):
             raise MetUntrue
-        return found, paths
+        return Told(found, paths, pointed)
 
     async def _said_at_edges(self, edges: Edges, question: Question, seen: Found, assume: bool) -> Said:
         """Of the best, what the sentences of their edges say of the question; as soon as these are there."""
@@ -404,7 +416,7 @@ class Recall:
         query: LessonQuery,
         standings: dict[int, Standing],
         semantic: dict[int, float],
-        memories: Sequence[FoundMemory],
+        told: Told,
     ) -> tuple[list[FoundLesson], list[int]]:
         """Those that were found and those that the memories point at, ranked together. A lesson that the search did
         not find fits as well as half the score of the best memory that led to it. Also those that are withheld."""
@@ -412,12 +424,14 @@ class Recall:
             return [], []
         via: dict[int, list[str]] = {}
         led_to: dict[int, float] = {}
-        for found in memories:
+        for found in told.memories:
             for rb_id in found.memory.reasoning_pointer_ids:
                 via.setdefault(rb_id, []).append(found.memory.id)
                 led_to[rb_id] = max(led_to.get(rb_id, 0.0), LED_TO * found.score)
-        pointed = await self._search.offered_lessons(led_to.keys() - standings.keys(), query)
-        standings = standings | pointed
+        known = {} if told.pointed is None else await told.pointed
+        unknown = led_to.keys() - standings.keys() - known.keys()
+        known |= await self._search.offered_lessons(unknown, query)
+        standings = offered({rb_id: known[rb_id] for rb_id in led_to.keys() & known.keys()}, query) | standings
         fits = {rb_id: max(semantic.get(rb_id, 0.0), led_to.get(rb_id, 0.0)) for rb_id in standings}
         chosen = await self._search.chosen_lessons(asking, standings, fits, query, via)
         whole = [one.lesson.rb_id for one in chosen if not one.required_by]

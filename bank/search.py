@@ -153,11 +153,11 @@ class Search:
             for keys in (best, revisions):
                 unread = {key: revisions[key] for key in keys if read.get(key) != revisions[key]}
                 read, true = read | unread, true | await self._true_lessons(unread, query)
-                if len(offered := offerable(true, query, asking)) >= query.limit:
+                if len(fitting := offerable(true, query, asking)) >= query.limit:
                     break
-            if len(offered) >= query.limit or max(map(len, lists)) < wanted or wanted >= MOST_CANDIDATES:
+            if len(fitting) >= query.limit or max(map(len, lists)) < wanted or wanted >= MOST_CANDIDATES:
                 fits = _fits(lists, true, asking)
-                return offered, {rb_id: fits[rb_id] for rb_id in offered}
+                return fitting, {rb_id: fits[rb_id] for rb_id in fitting}
             wanted = min(wanted * 4, MOST_CANDIDATES)
 
     async def chosen_lessons(
@@ -251,21 +251,25 @@ class Search:
 
     async def offered_lessons(self, ids: Collection[int], query: LessonQuery) -> dict[int, Standing]:
         """Those of these lessons that may be an answer, though no search has found them."""
-        wanted = sorted(ids)
-        rows: list[Any] = []
-        if wanted:
-            rows = await self._graph.read("standing_of_lessons", ids=wanted, shown=wanted[: likely_shown(query)])
-        known = (Standing(*row) for row in rows)
-        return {one.rb_id: one for one in known if not one.hidden and may_be_offered(one, query)}
+        return offered(await self._standings(sorted(ids), query) if ids else {}, query)
+
+    async def pointed_lessons(self, memories: Sequence[str], query: LessonQuery) -> dict[int, Standing]:
+        """The lessons that memories point at, whether they may be an answer or not."""
+        return await self._standings([], query, memories)
+
+    async def _standings(
+        self, ids: Sequence[int], query: LessonQuery, memories: Sequence[str] = ()
+    ) -> dict[int, Standing]:
+        """Of lessons by their ids, best first, and of those that memories point at."""
+        shown = ids[: likely_shown(query)]
+        rows: list[Any] = await self._graph.read("standing_of_lessons", ids=ids, shown=shown, memories=memories)
+        return {row[0]: Standing(*row) for row in rows}
 
     async def _true_lessons(self, found: Mapping[int, int], query: LessonQuery) -> dict[int, Standing]:
         """Those of these hits, best first with their revisions, that are true: the lesson exists, in that revision."""
         if not found:
             return {}
-        rows: list[Any] = await self._graph.read(
-            "standing_of_lessons", ids=list(found), shown=list(found)[: likely_shown(query)]
-        )
-        known = {row[0]: Standing(*row) for row in rows}
+        known = await self._standings(list(found), query)
         self._sync.met_untrue(LESSONS, untrue(found, {key: one.revision for key, one in known.items()}))
         return {key: one for key, one in known.items() if one.revision == found[key]}
 
@@ -299,6 +303,11 @@ def offerable(standings: Mapping[int, Standing], query: LessonQuery, asking: Ask
     """Those that may be an answer. What is hidden until it is indexed only an answer without the index can have found."""
     whole = asking.degraded is None
     return {key: one for key, one in standings.items() if may_be_offered(one, query) and (whole or not one.hidden)}
+
+
+def offered(standings: Mapping[int, Standing], query: LessonQuery) -> dict[int, Standing]:
+    """Of lessons that no search has found those that may be an answer."""
+    return {key: one for key, one in standings.items() if not one.hidden and may_be_offered(one, query)}
 
 
 def may_be_offered(lesson: Standing, query: LessonQuery) -> bool:
