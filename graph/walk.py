@@ -1,6 +1,7 @@
 """Walks over the weighted edges: pure arithmetic on what was fetched, no I/O."""
 
 import heapq
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -32,9 +33,13 @@ def best_routes(
     """The `keep` best ways from any start to each wanted memory, by the start's strength times the weights. To a start
     lead only ways from a stronger one (of equals: the first by id). Every edge is taken both ways. No path visits a
     memory twice. Each hop goes on from the best ways of the hop before."""
+    ways = list(ways)
+    lasting = {way.source for way in ways}.union(starts, wanted)
+    met = Counter(way.target for way in ways)
     leaving: dict[str, dict[tuple[str, str], Way]] = {}
     for way in ways:
-        if way.weight > 0:
+        # A place that one edge leads to and none goes on from, which is what most of them are, is on no way to another.
+        if way.weight > 0 and (way.target in lasting or met[way.target] > 1):
             back = Way(way.edge, way.target, way.source, way.weight, not way.forward)
             for one in (way, back):
                 leaving.setdefault(one.source, {})[one.edge, one.target] = one
