@@ -12,7 +12,7 @@ from bank.cover import Energy, Source
 from bank.model import FoundMemory, RecallQuery, ToldPath
 from bank.paths import told
 from bank.search import found_by
-from bank.words import Words, as_written, names_in, spellings
+from bank.words import Idf, Words, as_written, names_in, spellings
 from graph.model import Edge, Memory, Path
 from graph.store import Memories
 from graph.walk import Way, best_routes
@@ -50,6 +50,7 @@ class Found:
     words: dict[str, Words] = field(default_factory=dict)  # of all that is true and passes the filter
     revisions: dict[str, int] = field(default_factory=dict)  # in which it was true and passed
     shared: dict[str, float] = field(default_factory=dict)  # the share of the question's tags that it carries
+    rarity: Idf = field(default_factory=Idf)  # of the words of what the first search found
     by_meaning: dict[str, float] = field(default_factory=dict)
     by_words: dict[str, float] = field(default_factory=dict)
     hybrid: dict[str, float] = field(default_factory=dict)  # both together, 0 to 1

@@ -67,14 +67,16 @@ class Asking:
 
     # ------------------------------------------------------------ memories
 
-    async def search_memories(self, filter: MemoryFilter, limit: int) -> tuple[list[Hit], list[Hit]]:
-        """By meaning and by words."""
+    async def search_memories(
+        self, filter: MemoryFilter, limit: int, worded: Callable[[Sequence[Hit]], None] = lambda hits: None
+    ) -> tuple[list[Hit], list[Hit]]:
+        """By meaning and by words. `worded` is told what words have found, while meaning is still looked for."""
 
         async def own() -> list[Vector]:
             await self.embedded()
             return [] if self.vector is None else [self.vector]
 
-        (dense,), (words,) = await self._search(own, [self.text], filter, limit)
+        (dense,), (words,) = await self._search(own, [self.text], filter, limit, lambda lists: worded(lists[0]))
         return dense, words
 
     def expect_vectors(self, hits: Sequence[Hit]) -> None:
@@ -105,9 +107,15 @@ class Asking:
         texts: Sequence[str],
         filter: MemoryFilter,
         limit: int,
+        worded: Callable[[list[list[Hit]]], None] = lambda lists: None,
     ) -> tuple[list[list[Hit]], list[list[Hit]]]:
         """Several questions at once, each by a vector and by a text; the words are looked for while the vectors are
         still on their way."""
+
+        async def by_words() -> list[list[Hit]]:
+            found = await self._vectors.memories_by_words(texts, filter, limit)
+            worded(found)
+            return found
 
         async def by_meaning() -> list[list[Hit]]:
             return await self._vectors.memories_by_meaning(await vectors(), filter, limit)
@@ -115,9 +123,8 @@ class Asking:
         if self.degraded is None and not await self._sync.caught_up(PATIENT_SECONDS):
             self.degraded = INDEX_BEHIND if self._sync.index_away is None else INDEX_AWAY
         if self.degraded is None:
-            by_words = self._vectors.memories_by_words(texts, filter, limit)
             try:
-                dense, words = await asyncio.gather(by_meaning(), by_words)
+                words, dense = await asyncio.gather(by_words(), by_meaning())
             except IndexAway as error:
                 self._lost(error)
             if self.degraded is None:

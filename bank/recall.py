@@ -155,8 +155,17 @@ class Recall:
     async def _first_search(self, asked: RecallQuery, asking: Asking, seen: Found) -> None:
         filter = asked.known_then()
         wanted = max(CANDIDATES, asked.limit)
+        rarity, counted = Idf(), dict[str, Words]()
+
+        def worded(hits: Sequence[Hit]) -> None:
+            """Words are counted while meaning is still looked for: most of what they have found will be confirmed."""
+            known = {hit.key: text for hit in hits if (text := self._words.get(hit.key, hit.revision)) is not None}
+            new = {id: text for id, text in known.items() if id not in counted}
+            rarity.add(new.values())
+            counted.update(new)
+
         while True:
-            dense, words = await asking.search_memories(filter, wanted)
+            dense, words = await asking.search_memories(filter, wanted, worded)
             asking.expect_vectors([*dense[: cover.SEEDS_AGAIN], *words[: cover.SEEDS_AGAIN]])
             await self._look(_revisions([dense, words]), asked, seen)
             # A stale row or a filter that only the graph knows has taken too many: ask for more.
@@ -168,6 +177,11 @@ class Recall:
         seen.by_words = {hit.key: hit.score for hit in words if hit.key in seen.words}
         seen.hybrid = fuse.combine((0.5, seen.by_meaning), (asking.words_share, seen.by_words))
         seen.best = cover.best_first(seen.hybrid)[: cover.BEST]
+        if all(seen.words.get(id) is text for id, text in counted.items()):
+            rarity.add(text for id, text in seen.words.items() if id not in counted)
+            seen.rarity = rarity
+        else:
+            seen.rarity = Idf(seen.words.values())
 
     async def _look(self, revisions: Mapping[str, int | None], asked: RecallQuery, seen: Found) -> None:
         """Confirms memories: they exist, in the revision that was found (None: in any), and pass the filter. Where the
@@ -212,7 +226,7 @@ class Recall:
         """What the first search found is enough to search once more. Meanwhile the walk goes along the edges as they were
         read last. If it turns out that they have changed, it goes once more along those that there are."""
         spelt = spellings(asked.query)
-        question = Question(spelt, Idf(seen.words.values()))
+        question = Question(spelt, seen.rarity)
         itself = cover.by_the_best({id: _said_at_once(seen.words[id], question) for id in seen.best})
         _weigh(seen.words, question, itself, seen)
         again = cover.choose_seeds(seen.direct, seen.covered, question)[: cover.SEEDS_AGAIN]

@@ -168,11 +168,17 @@ def spellings(text: str) -> dict[str, str]:
 class Idf:
     """How rare words are among some texts; a word that none of them has is the rarest."""
 
-    def __init__(self, texts: Iterable[Words]) -> None:
-        sets = [words.all for words in texts]
-        self._texts = len(sets)
-        self._found = Counter(itertools.chain.from_iterable(sets))
+    def __init__(self, texts: Iterable[Words] = ()) -> None:
+        self._texts = 0
+        self._found: Counter[str] = Counter()
         self._known: dict[str, float] = {}
+        self.add(texts)
+
+    def add(self, texts: Iterable[Words]) -> None:
+        """Before anybody asks how rare a word is."""
+        sets = [words.all for words in texts]
+        self._texts += len(sets)
+        self._found.update(itertools.chain.from_iterable(sets))
 
     def __call__(self, word: str) -> float:
         if (known := self._known.get(word)) is None:
