@@ -1,9 +1,9 @@
 """What recall has found, told: each memory with the best path to it and a sentence that says why it is there."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rank_bm25 import BM25Plus
 
@@ -40,6 +40,9 @@ class Walk:
     seeds: list[Source] = field(default_factory=list)
     energy: Energy = field(default_factory=Energy)
     ways: list[Way] = field(default_factory=list)
+    brought: set[str] = field(
+        default_factory=set
+    )  # memories that only an edge says to be there, in the revision it names
 
 
 @dataclass
@@ -62,6 +65,13 @@ class Found:
     taught: dict[str, int] = field(default_factory=dict)  # the lesson that was learnt from it
     again: dict[str, list[Again]] = field(default_factory=dict)  # what each seed's second search gave it
     walk: Walk = field(default_factory=lambda: Walk({}))
+
+    def forget(self, ids: Iterable[str]) -> None:
+        """These memories may be others than was thought."""
+        for id in ids:
+            known: MutableMapping[str, Any]
+            for known in (self.words, self.revisions, self.shared, self.covered):
+                known.pop(id, None)
 
 
 async def tell(

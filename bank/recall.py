@@ -237,12 +237,15 @@ class Recall:
             sentences = ahead(self._said_at_edges(edges, question, seen, assume))
             (seen.walk, confirmed), scored = await asyncio.gather(
                 self._walk_from_the_best(asked, question, lessons, again, sentences, edges, seen, assume),
-                self._score_again(searched, question, again, sentences, seen),
+                self._score_again(asked, searched, question, again, sentences, seen),
             )
             learnt = bool((await lessons)[0])
-            told = await self._chosen(asked, spelt, question, again, scored, seen, learnt)
+            told, whole = await self._chosen(asked, spelt, question, again, scored, seen, learnt)
             if await confirmed:
                 break
+            seen.forget(seen.walk.brought)
+        if seen.trusting and not whole:
+            raise MetUntrue
         return told
 
     async def _chosen(
@@ -254,9 +257,9 @@ class Recall:
         scored: Sequence[Scored],
         seen: Found,
         learnt: bool,
-    ) -> Told:
-        """The answer, by all that the walk and the second search have found. `learnt`: there are lessons, so that those
-        which its memories point at are read along with these."""
+    ) -> tuple[Told, bool]:
+        """The answer, by all that the walk and the second search have found, and whether all of it could be told. `learnt`:
+        there are lessons, so that those which its memories point at are read along with these."""
         energy = seen.walk.energy
         seen.again = {}
         for seed, hits in zip(again, scored, strict=True):
@@ -273,14 +276,12 @@ class Recall:
             asked.limit,
         )
         if not answer:
-            return Told()
+            return Told(), True
         pointed = None
         if learnt and asked.lesson_limit:
             pointed = ahead(self._search.pointed_lessons([id for id, _ in answer], asked.lessons()))
         found, paths = await tell(self._memories, asked, spelt, answer, seen)
-        if seen.trusting and len(found) < len(answer):
-            raise MetUntrue
-        return Told(found, paths, pointed)
+        return Told(found, paths, pointed), len(found) == len(answer)
 
     async def _said_at_edges(self, edges: Edges, question: Question, seen: Found, assume: bool) -> Said:
         """Of the best, what the sentences of their edges say of the question; as soon as these are there."""
@@ -329,7 +330,7 @@ class Recall:
         walked: set[str] = set()
         for _ in range(asked.hops):
             await edges.fetch([source.id for source in sources], assume)
-            ways = await self._ways(sources, asked, walked, edges, seen)
+            ways = await self._ways(sources, asked, walked, edges, walk, seen)
             leaving: dict[str, list[Way]] = {}
             for way in ways:
                 leaving.setdefault(way.source, []).append(way)
@@ -345,7 +346,13 @@ class Recall:
                 return
 
     async def _ways(
-        self, sources: Sequence[Source], asked: RecallQuery, walked: set[str], edges: Edges, seen: Found
+        self,
+        sources: Sequence[Source],
+        asked: RecallQuery,
+        walked: set[str],
+        edges: Edges,
+        walk: Walk,
+        seen: Found,
     ) -> list[Way]:
         """The edges that were not walked yet, to memories whose words are known now."""
         tags = max(1, len(asked.tags))
@@ -363,6 +370,7 @@ class Recall:
                     seen.words[target] = words
                     seen.revisions[target] = revision
                     seen.shared[target] = on_target / tags
+                    walk.brought.add(target)
                 else:
                     unread[target] = None
         await self._look(unread, asked, seen)
@@ -389,11 +397,11 @@ class Recall:
         dense, words = await asking.search_again(
             {seed.id: seen.revisions[seed.id] for seed in seeds}, texts, asked.known_then(), CANDIDATES
         )
-        await self._look(_revisions([*dense, *words]), asked, seen)
         return dense, words
 
     async def _score_again(
         self,
+        asked: RecallQuery,
         searched: asyncio.Task[tuple[list[list[Hit]], list[list[Hit]]]],
         question: Question,
         seeds: Sequence[Source],
@@ -402,6 +410,7 @@ class Recall:
     ) -> list[Scored]:
         """How well the hits of each seed fit."""
         dense, words = await searched
+        await self._look(_revisions([*dense, *words]), asked, seen)
         said = await sentences
         scored = []
         for seed, near, worded in zip(seeds, dense, words, strict=True):
