@@ -12,19 +12,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bank import context, cover, fuse
 from bank.answer import Again, Found, Walk, tell
 from bank.asking import Asking
 from bank.cover import Question, Source
 from bank.edges import Edges, EdgesOf, MetUntrue, known_edges
+from bank.looking import Looking, revisions_of
 from bank.model import FoundLesson, FoundMemory, LessonQuery, RecallQuery, Standing, ToldPath
 from bank.offers import Offers
-from bank.search import CANDIDATES, MOST_CANDIDATES, Search, offered, rank_lessons, untrue
+from bank.search import CANDIDATES, Search, offered, rank_lessons
 from bank.sync import Sync
-from bank.vectors import MEMORIES, Hit
-from bank.words import LONGEST_WORD, Idf, WordCache, Words, spellings, words_of
+from bank.vectors import Hit
+from bank.words import LONGEST_WORD, Words, spellings
 from graph.ids import mint, mint_memory_id, readable
 from graph.session import Graph
 from graph.store import Memories
@@ -35,7 +36,6 @@ TEACHING = 3  # lessons that seed the memories they were learnt from
 TAUGHT = 0.05  # the energy of a memory that the best lesson was learnt from
 LED_TO = 0.5  # how much of a memory's score makes the lesson fit that it points at
 REPEATED, REPEATED_KNOWN, REPEATED_NAME = 10, 3, 6  # a word n times in a BM25 query counts n times
-LONG_TEXTS = 200_000  # characters whose words are found in a thread, so that others are answered meanwhile
 NAMES = 64  # of a seed that names more, its first names
 LessonHits = tuple[dict[int, Standing], dict[int, float]]  # as `Search.lesson_hits` returns them
 Said = dict[str, dict[str, float]]  # from a memory to its neighbours, the share of the question that the edges say
@@ -92,11 +92,10 @@ class Recalled:
 class Recall:
     def __init__(self, graph: Graph, sync: Sync, search: Search, offers: Offers) -> None:
         self._graph = graph
-        self._sync = sync
         self._search = search
         self._offers = offers
         self._memories = Memories(graph)
-        self._words = WordCache()
+        self._looking = Looking(graph, sync)
         self._edges = known_edges()
 
     async def recall(self, asked: RecallQuery) -> Recalled:
@@ -130,7 +129,7 @@ class Recall:
     async def rehearse(self) -> None:
         """Asks the graph all that a recall asks of it, for a memory and a lesson that nobody has, and writes a context."""
         asked, nobody = RecallQuery(query=""), mint_memory_id()
-        await self._look({nobody: None}, asked, Found())
+        await self._looking.look({nobody: None}, asked, Found())
         await Edges(self._graph, self._edges, asked, {}, trusting=False).fetch([nobody], assume=False)
         await self._memories.by_ids([nobody], [nobody])
         await self._search.offered_lessons([0], asked.lessons())
@@ -147,78 +146,8 @@ class Recall:
             return Told(), await lessons
         # What tags and `textContains` say of a memory only the graph knows.
         seen = Found(trusting=trusting and not asked.tags and asked.filter.text_contains is None)
-        await self._first_search(asked, asking, seen)
+        await self._looking.first_search(asked, asking, seen)
         return await self._walked(asked, asking, seen, lessons), await lessons
-
-    # ------------------------------------------------------------ looking at memories
-
-    async def _first_search(self, asked: RecallQuery, asking: Asking, seen: Found) -> None:
-        filter = asked.known_then()
-        wanted = max(CANDIDATES, asked.limit)
-        rarity, counted = Idf(), dict[str, Words]()
-
-        def worded(hits: Sequence[Hit]) -> None:
-            """Words are counted while meaning is still looked for: most of what they have found will be confirmed."""
-            known = {hit.key: text for hit in hits if (text := self._words.get(hit.key, hit.revision)) is not None}
-            new = {id: text for id, text in known.items() if id not in counted}
-            rarity.add(new.values())
-            counted.update(new)
-
-        while True:
-            dense, words = await asking.search_memories(filter, wanted, worded)
-            asking.expect_vectors([*dense[: cover.SEEDS_AGAIN], *words[: cover.SEEDS_AGAIN]])
-            await self._look(_revisions([dense, words]), asked, seen)
-            # A stale row or a filter that only the graph knows has taken too many: ask for more.
-            short = len(seen.words) < asked.limit
-            if not short or max(len(dense), len(words)) < wanted or wanted >= MOST_CANDIDATES:
-                break
-            wanted = min(wanted * 4, MOST_CANDIDATES)
-        seen.by_meaning = {hit.key: hit.score for hit in dense if hit.key in seen.words}
-        seen.by_words = {hit.key: hit.score for hit in words if hit.key in seen.words}
-        seen.hybrid = fuse.combine((0.5, seen.by_meaning), (asking.words_share, seen.by_words))
-        seen.best = cover.best_first(seen.hybrid)[: cover.BEST]
-        if all(seen.words.get(id) is text for id, text in counted.items()):
-            rarity.add(text for id, text in seen.words.items() if id not in counted)
-            seen.rarity = rarity
-        else:
-            seen.rarity = Idf(seen.words.values())
-
-    async def _look(self, revisions: Mapping[str, int | None], asked: RecallQuery, seen: Found) -> None:
-        """Confirms memories: they exist, in the revision that was found (None: in any), and pass the filter. Where the
-        words of that revision are at hand, the index is trusted for now; who leads on and who is told is confirmed."""
-        wanted = sorted(revisions.keys() - seen.words.keys())
-        if seen.trusting:
-            for id in wanted:
-                revision = revisions[id]
-                if revision is not None and (known := self._words.get(id, revision)) is not None:
-                    seen.words[id], seen.revisions[id], seen.shared[id] = known, revision, 0.0
-            wanted = [id for id in wanted if id not in seen.words]
-        if not wanted:
-            return
-        held = {id: kept for id in wanted if (kept := self._words.last(id)) is not None}
-        rows: Sequence[Sequence[Any]] = await self._graph.read(  # type: ignore[assignment] # lists, not maps
-            "recall_memories",
-            wanted=[[id, held[id][0] if id in held else None] for id in wanted],
-            shared=list(asked.tags),
-            **asked.known_then().parameters(),
-        )
-        found = {id: revision for id in wanted if (revision := revisions[id]) is not None}
-        self._sync.met_untrue(MEMORIES, untrue(found, {id: revision for id, revision, *_ in rows}))
-        texts = {row[0]: row[4] for row in rows if row[4] is not None}
-        if sum(map(len, texts.values())) > LONG_TEXTS:
-            words = await asyncio.to_thread(lambda: {id: words_of(text) for id, text in texts.items()})
-        else:
-            words = {id: words_of(text) for id, text in texts.items()}
-        for id, revision, passes, shared, text in rows:
-            if not passes or revision != (found.get(id) or revision):
-                continue
-            if text is None:
-                seen.words[id] = held[id][1]
-            else:
-                seen.words[id] = words[id]
-                self._words.put(id, revision, words[id])
-            seen.revisions[id] = revision
-            seen.shared[id] = shared / max(1, len(asked.tags))
 
     # ------------------------------------------------------------ the walk
 
@@ -305,7 +234,7 @@ class Recall:
         teaching = rank_lessons(standings, semantic, asked.namespace, datetime.now(UTC))[:TEACHING]
         for one in reversed(teaching):
             seen.taught |= dict.fromkeys(one.standing.link_nodes, one.standing.rb_id)
-        await self._look(dict.fromkeys(seen.taught), asked, seen)
+        await self._looking.look(dict.fromkeys(seen.taught), asked, seen)
         taught = {id: semantic[rb_id] for id, rb_id in seen.taught.items() if id in seen.words}
         _weigh(taught.keys() - seen.direct.keys(), question, {}, seen)
         walk = Walk(direct=dict(seen.direct))
@@ -366,14 +295,14 @@ class Recall:
                 ways.append(Way(edge, source, target, heavier, forward))
                 if target in seen.words:
                     continue
-                if (words := self._words.get(target, revision)) is not None:
+                if (words := self._looking.words.get(target, revision)) is not None:
                     seen.words[target] = words
                     seen.revisions[target] = revision
                     seen.shared[target] = on_target / tags
                     walk.brought.add(target)
                 else:
                     unread[target] = None
-        await self._look(unread, asked, seen)
+        await self._looking.look(unread, asked, seen)
         return [way for way in ways if way.target in seen.words]
 
     # ------------------------------------------------------------ the second search
@@ -410,7 +339,7 @@ class Recall:
     ) -> list[Scored]:
         """How well the hits of each seed fit."""
         dense, words = await searched
-        await self._look(_revisions([*dense, *words]), asked, seen)
+        await self._looking.look(revisions_of([*dense, *words]), asked, seen)
         said = await sentences
         scored = []
         for seed, near, worded in zip(seeds, dense, words, strict=True):
@@ -464,10 +393,6 @@ class Recall:
         rest = {rb_id: fit for rb_id, fit in fits.items() if rb_id != withheld}
         chosen = await self._search.chosen_lessons(asking, standings, rest, query, via)
         return chosen, [withheld] if withheld not in [one.lesson.rb_id for one in chosen] else []
-
-
-def _revisions(lists: Sequence[Sequence[Hit]]) -> dict[str, int | None]:
-    return {hit.key: hit.revision for hits in lists for hit in hits}
 
 
 def _weigh(ids: Iterable[str], question: Question, itself: Mapping[str, float], seen: Found) -> None:

@@ -35,7 +35,8 @@ from typing import Any, NamedTuple, TypeVar
 from bank.embed import Embedder
 from bank.integrity import KINDS, PAGE, Disagreements, Integrity, Kind
 from bank.model import Lesson
-from bank.vectors import LESSONS, MEMORIES, SECONDS, WRITE_SECONDS, IndexAway, Vectors, lesson_row, memory_row
+from bank.rows import lesson_row, memory_row
+from bank.vectors import LESSONS, MEMORIES, SECONDS, WRITE_SECONDS, IndexAway, Vectors
 from graph.errors import CairnError, Unavailable
 from graph.ids import COUNTER_BITS, mint
 from graph.model import Memory, MemoryType, memory_from_row

@@ -7,7 +7,6 @@ import itertools
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
-from datetime import date, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,9 +20,10 @@ from pymilvus.grpc_gen.milvus_pb2 import SearchRequest
 
 from bank.kept import Kept
 from bank.lite import MilvusLite
-from bank.model import Lesson, LessonQuery, LessonStatus, Scope, team_of
+from bank.model import LessonQuery, LessonStatus, Scope, team_of
+from bank.rows import micros
 from graph.errors import SetupError, Unavailable
-from graph.model import Event, Memory, MemoryFilter, embedding_id
+from graph.model import MemoryFilter, embedding_id
 
 MEMORIES = "graphembeddings"
 LESSONS = "reasoningbank"
@@ -34,8 +34,6 @@ SECONDS = 5.0  # a call that takes longer counts as "Milvus is away"
 WRITE_SECONDS = 8.0  # for what nobody waits for
 PAGE = 1_000
 KEPT_VECTORS = 4_096
-_NEVER_STARTS, _NEVER_ENDS = 2**31, -1  # the window of a memory that has none: it overlaps nothing
-_EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 T = TypeVar("T")
 Vector = npt.NDArray[np.float32]
 
@@ -528,9 +526,9 @@ class Vectors:
         if filter.tags:
             parts.append(_has_all("tags", filter.tags))
         if filter.since is not None:
-            parts.append(f"ingestion_time >= {_micros(filter.since)}")
+            parts.append(f"ingestion_time >= {micros(filter.since)}")
         if filter.until is not None:
-            parts.append(f"ingestion_time <= {_micros(filter.until)}")
+            parts.append(f"ingestion_time <= {micros(filter.until)}")
         if filter.overlaps is not None:
             parts.append(f"window_end >= {filter.overlaps.start.toordinal()}")
             parts.append(f"window_start <= {filter.overlaps.end.toordinal()}")
@@ -551,52 +549,6 @@ class Vectors:
         return " and ".join(parts)
 
 
-# ---------------------------------------------------------------- rows from records
-
-
-def memory_row(memory: Memory, tenant: str, vector: Vector) -> dict[str, Any]:
-    start, end = _NEVER_STARTS, _NEVER_ENDS
-    if isinstance(memory, Event):
-        first, last = memory.start_date or memory.end_date, memory.end_date or memory.start_date
-        if isinstance(first, date) and isinstance(last, date):
-            start, end = first.toordinal(), last.toordinal()
-    return {
-        "embedding_id": memory.embedding_id,
-        "pointer_to_node": memory.id,
-        "text": memory.text,
-        "dense_vector": vector.tolist(),
-        "tenant": tenant,
-        "type": memory.type.value,
-        "conv_id": memory.conv_id,
-        "tags": list(memory.tags),
-        "ingestion_time": _micros(memory.ingestion_time),
-        "window_start": start,
-        "window_end": end,
-        "version": memory.version,
-        "revision": memory.revision,
-    }
-
-
-def lesson_row(lesson: Lesson, tenant: str, lesson_vector: Vector, context_vector: Vector) -> dict[str, Any]:
-    return {
-        "rb_id": lesson.rb_id,
-        "key_lesson": lesson.key_lesson,
-        "key_lesson_vector": lesson_vector.tolist(),
-        "context_to_prefer": lesson.context_to_prefer,
-        "context_to_prefer_vector": context_vector.tolist(),
-        "tags": list(lesson.tags),
-        "link_nodes": list(lesson.link_nodes),
-        "tenant": tenant,
-        "namespace": lesson.namespace,
-        "team": team_of(lesson.namespace),
-        "scope": str(lesson.scope),
-        "outcome": str(lesson.outcome),
-        "status": str(lesson.status),
-        "version": lesson.version,
-        "revision": lesson.revision,
-    }
-
-
 # ---------------------------------------------------------------- expressions
 
 
@@ -612,11 +564,6 @@ def _literal(value: str | int) -> str:
 
 def _has_all(field: str, values: Iterable[str]) -> str:
     return f"array_contains_all({field}, [{', '.join(_literal(value) for value in values)}])"
-
-
-def _micros(moment: datetime) -> int:
-    delta = moment - _EPOCH
-    return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
 
 
 def _embedder_of(description: str) -> tuple[str, int]:

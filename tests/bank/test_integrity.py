@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from bank.vectors import LESSONS, MEMORIES, Hit, lesson_row, memory_row, newest
+from bank.rows import lesson_row, memory_row
+from bank.vectors import LESSONS, MEMORIES, Hit, newest
 from graph.model import MemoryType
 from tests.service import Service
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from bank.model import Lesson
-from bank.vectors import LESSONS, MEMORIES, Vectors, lesson_row, memory_row
+from bank.rows import lesson_row, memory_row
+from bank.vectors import LESSONS, MEMORIES, Vectors
 from graph.model import UserRequest, embedding_id
 from graph.session import Graph
 from tests.hostile.asking import counts, refused

@@ -1,0 +1,96 @@
+"""What recall looks at: candidates of the first search, confirmed by the graph, with the words of their texts."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bank import cover, fuse
+from bank.answer import Found
+from bank.asking import Asking
+from bank.model import RecallQuery
+from bank.search import CANDIDATES, MOST_CANDIDATES, untrue
+from bank.sync import Sync
+from bank.vectors import MEMORIES, Hit
+from bank.words import Idf, WordCache, Words, words_of
+from graph.session import Graph
+
+LONG_TEXTS = 200_000  # characters whose words are found in a thread, so that others are answered meanwhile
+
+
+class Looking:
+    def __init__(self, graph: Graph, sync: Sync) -> None:
+        self._graph = graph
+        self._sync = sync
+        self.words = WordCache()
+
+    async def first_search(self, asked: RecallQuery, asking: Asking, seen: Found) -> None:
+        filter = asked.known_then()
+        wanted = max(CANDIDATES, asked.limit)
+        rarity, counted = Idf(), dict[str, Words]()
+
+        def worded(hits: Sequence[Hit]) -> None:
+            """Words are counted while meaning is still looked for: most of what they have found will be confirmed."""
+            known = {hit.key: text for hit in hits if (text := self.words.get(hit.key, hit.revision)) is not None}
+            new = {id: text for id, text in known.items() if id not in counted}
+            rarity.add(new.values())
+            counted.update(new)
+
+        while True:
+            dense, words = await asking.search_memories(filter, wanted, worded)
+            asking.expect_vectors([*dense[: cover.SEEDS_AGAIN], *words[: cover.SEEDS_AGAIN]])
+            await self.look(revisions_of([dense, words]), asked, seen)
+            # A stale row or a filter that only the graph knows has taken too many: ask for more.
+            short = len(seen.words) < asked.limit
+            if not short or max(len(dense), len(words)) < wanted or wanted >= MOST_CANDIDATES:
+                break
+            wanted = min(wanted * 4, MOST_CANDIDATES)
+        seen.by_meaning = {hit.key: hit.score for hit in dense if hit.key in seen.words}
+        seen.by_words = {hit.key: hit.score for hit in words if hit.key in seen.words}
+        seen.hybrid = fuse.combine((0.5, seen.by_meaning), (asking.words_share, seen.by_words))
+        seen.best = cover.best_first(seen.hybrid)[: cover.BEST]
+        if all(seen.words.get(id) is text for id, text in counted.items()):
+            rarity.add(text for id, text in seen.words.items() if id not in counted)
+            seen.rarity = rarity
+        else:
+            seen.rarity = Idf(seen.words.values())
+
+    async def look(self, revisions: Mapping[str, int | None], asked: RecallQuery, seen: Found) -> None:
+        """Confirms memories: they exist, in the revision that was found (None: in any), and pass the filter. Where the
+        words of that revision are at hand, the index is trusted for now; who leads on and who is told is confirmed."""
+        wanted = sorted(revisions.keys() - seen.words.keys())
+        if seen.trusting:
+            for id in wanted:
+                revision = revisions[id]
+                if revision is not None and (known := self.words.get(id, revision)) is not None:
+                    seen.words[id], seen.revisions[id], seen.shared[id] = known, revision, 0.0
+            wanted = [id for id in wanted if id not in seen.words]
+        if not wanted:
+            return
+        held = {id: kept for id in wanted if (kept := self.words.last(id)) is not None}
+        rows: Sequence[Sequence[Any]] = await self._graph.read(  # type: ignore[assignment] # lists, not maps
+            "recall_memories",
+            wanted=[[id, held[id][0] if id in held else None] for id in wanted],
+            shared=list(asked.tags),
+            **asked.known_then().parameters(),
+        )
+        found = {id: revision for id in wanted if (revision := revisions[id]) is not None}
+        self._sync.met_untrue(MEMORIES, untrue(found, {id: revision for id, revision, *_ in rows}))
+        texts = {row[0]: row[4] for row in rows if row[4] is not None}
+        if sum(map(len, texts.values())) > LONG_TEXTS:
+            words = await asyncio.to_thread(lambda: {id: words_of(text) for id, text in texts.items()})
+        else:
+            words = {id: words_of(text) for id, text in texts.items()}
+        for id, revision, passes, shared, text in rows:
+            if not passes or revision != (found.get(id) or revision):
+                continue
+            if text is None:
+                seen.words[id] = held[id][1]
+            else:
+                seen.words[id] = words[id]
+                self.words.put(id, revision, words[id])
+            seen.revisions[id] = revision
+            seen.shared[id] = shared / max(1, len(asked.tags))
+
+
+def revisions_of(lists: Sequence[Sequence[Hit]]) -> dict[str, int | None]:
+    return {hit.key: hit.revision for hits in lists for hit in hits}
