@@ -111,7 +111,7 @@ async def serve(settings: Settings) -> None:
                     await asyncio.sleep(0.02)
                 if server.started:
                     welcome(settings, time.monotonic() - started)
-                    warming = ahead(warm_up(cairn.bank, cairn.recall))
+                    warming = ahead(warm_up(cairn.bank, cairn.recall, asking=cairn.embedder.local))
                 await asyncio.shield(serving)
             finally:
                 await end((warming,))

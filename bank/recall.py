@@ -127,13 +127,12 @@ class Recall:
         )
 
     async def rehearse(self) -> None:
-        """Asks the graph all that a recall asks of it, for a memory and a lesson that nobody has, and writes a context."""
+        """Asks the graph all that a recall asks of it, for a memory and a lesson that nobody has."""
         asked, nobody = RecallQuery(query=""), mint_memory_id()
         await self._looking.look({nobody: None}, asked, Found())
         await Edges(self._graph, self._edges, asked, {}, trusting=False).fetch([nobody], assume=False)
         await self._memories.by_ids([nobody], [nobody])
         await self._search.offered_lessons([0], asked.lessons())
-        await (await self.answered(asked)).context
 
     async def _memories_and_lessons(
         self, asked: RecallQuery, asking: Asking, trusting: bool

@@ -20,15 +20,17 @@ WRITES = 5
 QUESTIONS = 40  # by then a recall takes about twice as long as it ever will; without them ten times
 
 
-async def warm_up(bank: Bank, recall: Recall) -> None:
-    """For a task that is cancelled at the end."""
+async def warm_up(bank: Bank, recall: Recall, asking: bool = True) -> None:
+    """For a task that is cancelled at the end. `asking`: questions, too; an embedder that is elsewhere may cost money."""
     try:
         await recall.rehearse()
         for _ in range(WRITES):
             await bank.rehearse(_some_write())
-        newest = await bank.memories.page(MemoryFilter(), QUESTIONS, None)
-        for memory in newest.nodes:
-            await recall.answered(RecallQuery(query=first_words(memory.text)))
+        if asking:
+            await (await recall.answered(RecallQuery(query="What is known?"))).context
+            newest = await bank.memories.page(MemoryFilter(), QUESTIONS, None)
+            for memory in newest.nodes:
+                await recall.answered(RecallQuery(query=first_words(memory.text)))
     except CairnError as error:
         log.debug("not warmed up: %s", error)  # a store is away, which others tell
     except Exception:  # nobody waits for it

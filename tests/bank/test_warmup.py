@@ -70,6 +70,17 @@ async def test_nothing_is_left_of_it(cairn: Service) -> None:
     assert all("ehears" not in hit["memory"]["text"] for hit in found["searchMemories"])
 
 
+async def test_an_embedder_that_costs_money_is_not_asked(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has asked for these vectors."""
+
+    async def paid(*given: Any) -> Any:
+        raise AssertionError("it was asked")
+
+    for name in ("query", "passages"):
+        monkeypatch.setattr(cairn.cairn.embedder, name, paid)
+    await warm_up(cairn.cairn.bank, cairn.cairn.recall, asking=False)
+
+
 async def test_a_store_that_is_away_does_not_matter(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """It warms up what is there."""
     with monkeypatch.context() as away:
