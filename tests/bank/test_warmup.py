@@ -72,17 +72,24 @@ async def test_nothing_is_left_of_it(cairn: Service) -> None:
 
 async def test_an_embedder_that_costs_money_is_not_asked(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody has asked for these vectors."""
+    asked: list[Any] = []
+    encode = cairn.cairn.embedder._model.encode
 
-    async def paid(*given: Any) -> Any:
-        raise AssertionError("it was asked")
+    def paid(texts: Any, query: bool) -> Any:
+        asked.extend(texts)
+        return encode(texts, query)
 
-    for name in ("query", "passages"):
-        monkeypatch.setattr(cairn.cairn.embedder, name, paid)
+    monkeypatch.setattr(cairn.cairn.embedder._model, "encode", paid)
     await warm_up(cairn.cairn.bank, cairn.cairn.recall, asking=False)
+    assert asked == []
 
 
-async def test_a_store_that_is_away_does_not_matter(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_that_is_away_does_not_matter(
+    cairn: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """It warms up what is there."""
+    caplog.set_level("DEBUG", "cairn.warmup")
     with monkeypatch.context() as away:
         put_away(cairn.cairn.vectors, away)
         await warm_up(cairn.cairn.bank, cairn.cairn.recall)
+    assert "not warmed up" not in caplog.text
