@@ -33,7 +33,7 @@ COMPARED = {MEMORIES: ("revision", "version", "type"), LESSONS: ("revision", "ve
 SECONDS = 5.0  # a call that takes longer counts as "Milvus is away"
 WRITE_SECONDS = 8.0  # for what nobody waits for
 PAGE = 1_000
-KEPT_VECTORS = 4_096
+KEPT_VECTORS = 48_000_000  # bytes of them: 30,000 of 384 dimensions
 T = TypeVar("T")
 Vector = npt.NDArray[np.float32]
 
@@ -155,7 +155,7 @@ class Vectors:
         self._embedder = embedder
         self._dimensions = dimensions
         self._open_client: AsyncMilvusClient | None = None
-        self._kept: Kept[tuple[str, Any, int], Vector] = Kept(KEPT_VECTORS)
+        self._kept: Kept[tuple[str, Any, int], Vector] = Kept(KEPT_VECTORS, lambda vector: vector.nbytes)
         self._filled: set[str] = set()  # collections that had rows when they were searched last
         self._empty: set[str] = set()  # those that have none, as far as only this process writes to them
         self._written = 0
