@@ -40,9 +40,8 @@ class Walk:
     seeds: list[Source] = field(default_factory=list)
     energy: Energy = field(default_factory=Energy)
     ways: list[Way] = field(default_factory=list)
-    brought: set[str] = field(
-        default_factory=set
-    )  # memories that only an edge says to be there, in the revision it names
+    # Memories that only an edge says to be there, in the revision that it names.
+    brought: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -59,9 +58,7 @@ class Found:
     hybrid: dict[str, float] = field(default_factory=dict)  # both together, 0 to 1
     best: list[str] = field(default_factory=list)  # the first few by that
     covered: dict[str, int] = field(default_factory=dict)  # the words of the question that it has
-    direct: dict[str, float] = field(
-        default_factory=dict
-    )  # what speaks for it by itself, by what the first search knows
+    direct: dict[str, float] = field(default_factory=dict)  # what speaks for it by itself, as far as the search knows
     taught: dict[str, int] = field(default_factory=dict)  # the lesson that was learnt from it
     again: dict[str, list[Again]] = field(default_factory=dict)  # what each seed's second search gave it
     walk: Walk = field(default_factory=lambda: Walk({}))
@@ -152,9 +149,8 @@ def _why(id: str, via: ToldPath | None, asked: Collection[str], memories: Mappin
     if via is not None:
         last, edge = context.name(via.steps[-2].memory.id), via.steps[-1].edge
         assert edge is not None
-        if reasons[0] and any(
-            seed.id == id for seed in seen.walk.seeds
-        ):  # found, and the walk only shows what joins it
+        if reasons[0] and any(seed.id == id for seed in seen.walk.seeds):
+            # Found, and the walk only shows what joins it.
             reasons = [f"{reasons[0][:-1]}, and joined to {last} because {context.sentence(edge.text)}"]
         else:
             reasons.append(f"Reached from {last} because {context.sentence(edge.text)}")

@@ -39,9 +39,8 @@ MOST_CANDIDATES = 16_384  # what Milvus answers at most
 # A context is short and names its subject outright, so its words tell more than they do in a memory: measured on lessons
 # of 812 tasks, half and half found 2.5 points less among the first five than words alone, a quarter for meaning 0.8 less.
 LESSON_MEANING, LESSON_WORDS = 0.125, 0.75  # of the lesson and of its context each; of the context's words
-RANKED = (
-    20  # lessons among which diversity chooses; one that only meaning has found must be among the so many that fit best
-)
+# Lessons among which diversity chooses. One that only meaning has found must be among the so many that fit best.
+RANKED = 20
 CHANCES = 20  # times that a lesson nobody has used is offered in the place kept for it
 UNTRIED = 5  # lessons that nobody has used, among which one is looked for
 LEAST_PLACES = 3  # an answer of fewer lessons keeps no place for one

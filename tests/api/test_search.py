@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from pymilvus import MilvusException
 
 from bank.model import LessonQuery
 from bank.vectors import LESSONS, MEMORIES
@@ -111,6 +112,25 @@ async def test_what_was_acknowledged_is_found_at_once(cairn: Service) -> None:
     assert (await _found(cairn, "balloon from Geneva", limit=1))[0]["memory"]["id"] == "Z0"
     await cairn.ask('mutation { deleteMemory(id: "Z1") { deleted } }')
     assert "Z1" not in [hit["memory"]["id"] for hit in await _found(cairn, "zeppelin number 1", limit=50)]
+
+
+async def test_a_search_that_fails_once_is_asked_once_more(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the way of Milvus' own client: nobody notices, and the answer is the same."""
+    await cairn.settled()
+    before = await _found(cairn, "ships and cars")
+    client = cairn.cairn.vectors._client
+    search, failed = client._found, set[str]()
+
+    async def fails_once(connection: Any, request: Any, metadata: Any) -> Any:
+        (field,) = [one.value for one in request.search_params if one.key == "anns_field"]
+        if field not in failed:
+            failed.add(field)
+            raise MilvusException(message="not just now")
+        return await search(connection, request, metadata)
+
+    monkeypatch.setattr(client, "_found", fails_once)
+    assert await _found(cairn, "ships and cars") == before
+    assert failed == {"dense_vector", "sparse_vector"}
 
 
 async def test_limit_and_nothing_found(cairn: Service) -> None:
