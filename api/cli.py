@@ -111,7 +111,10 @@ async def serve(settings: Settings) -> None:
                     await asyncio.sleep(0.02)
                 if server.started:
                     welcome(settings, time.monotonic() - started)
-                    warming = ahead(warm_up(cairn.bank, cairn.recall, asking=cairn.embedder.local))
+                    seconds = settings.warm_up_seconds if settings.embedded_neo4j else 0.0
+                    warming = ahead(
+                        warm_up(cairn.graph, cairn.bank, cairn.recall, seconds, asking=cairn.embedder.local)
+                    )
                 await asyncio.shield(serving)
             finally:
                 await end((warming,))

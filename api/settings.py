@@ -38,6 +38,11 @@ class Settings(BaseSettings):
     neo4j_bolt_port: int = Field(default=7687, ge=1, le=65535, description="The Bolt port of the service's own Neo4j.")
     neo4j_http_port: int = Field(default=7474, ge=1, le=65535, description="The port of its Neo4j Browser.")
     neo4j_heap: str = Field(default="1g", pattern=r"^\d+[mg]$", description="The heap of the service's own Neo4j.")
+    warm_up_seconds: float = Field(
+        default=8.0,
+        ge=0,
+        description="How long the service's own Neo4j is kept busy behind its start, so that it is quick from then on.",
+    )
 
     milvus_uri: str | None = Field(
         default=None,

@@ -1,7 +1,7 @@
 """The bank: what agents write and ask, over both stores. Writes go to the graph first; the index follows."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -97,6 +97,9 @@ class Deleted(Value):
     pointers_removed: int = 0
 
 
+Rehearsed = Callable[[Transaction, Remembered], Awaitable[None]]
+
+
 class Bank:
     """Every write of the service. Each is one graph transaction; its commit is the acknowledgement."""
 
@@ -127,9 +130,10 @@ class Bank:
                 await self._name_taken(call, conflict)
                 raise
 
-    async def rehearse(self, call: RememberCall) -> None:
-        """Runs a write that is then rolled back: nothing of it is stored, nor ever seen by others."""
-        await self._write_call(call, mint(), rehearsing=True)
+    async def rehearse(self, call: RememberCall, then: Rehearsed) -> None:
+        """Runs a write, and in its transaction what comes then; all of it is rolled back: nothing is stored, nor ever seen
+        by others."""
+        await self._write_call(call, mint(), then)
 
     async def _name_taken(self, call: RememberCall, conflict: Conflict) -> None:
         """A lesson's id is its key in an index that tenants may share, so it is unique over all of them."""
@@ -141,7 +145,7 @@ class Bank:
             ) from conflict
 
     async def _write_call(
-        self, call: RememberCall, revision: int, rehearsing: bool = False
+        self, call: RememberCall, revision: int, rehearsed: Rehearsed | None = None
     ) -> tuple[Remembered, list[Change]]:
         memory_drafts, edge_drafts, minted = with_ids(call.memories, call.edges)
         minted_lessons = {place: mint() for place, draft in enumerate(call.lessons) if draft.rb_id is None}
@@ -212,7 +216,15 @@ class Bank:
             told_of = {rb_id for rb_id, one in lesson_log.items() if one.changed}
             return answer, [*changes, *(Change(one) for rb_id, one in wholes.items() if rb_id not in told_of)]
 
-        return await (self._graph.rehearse(work) if rehearsing else self._graph.write(work))
+        if rehearsed is None:
+            return await self._graph.write(work)
+
+        async def rehearsal(tx: Transaction) -> tuple[Remembered, list[Change]]:
+            answer, changes = await work(tx)
+            await rehearsed(tx, answer)
+            return answer, changes
+
+        return await self._graph.rehearse(rehearsal)
 
     async def _unknown_names(self, call: RememberCall) -> list[Problem]:
         """For a call that is refused anyway: which memories it names that are neither in it nor in the graph."""

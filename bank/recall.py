@@ -26,7 +26,7 @@ from bank.search import CANDIDATES, Search, offered, rank_lessons
 from bank.sync import Sync
 from bank.vectors import Hit
 from bank.words import LONGEST_WORD, Words, spellings
-from graph.ids import mint, mint_memory_id, readable
+from graph.ids import mint, readable
 from graph.session import Graph
 from graph.store import Memories
 from graph.tasks import ahead, under_way
@@ -125,14 +125,6 @@ class Recall:
             degraded=asking.degraded,
             took_ms=(time.perf_counter() - started) * 1_000,
         )
-
-    async def rehearse(self) -> None:
-        """Asks the graph all that a recall asks of it, for a memory and a lesson that nobody has."""
-        asked, nobody = RecallQuery(query=""), mint_memory_id()
-        await self._looking.look({nobody: None}, asked, Found())
-        await Edges(self._graph, self._edges, asked, {}, trusting=False).fetch([nobody], assume=False)
-        await self._memories.by_ids([nobody], [nobody])
-        await self._search.offered_lessons([0], asked.lessons())
 
     async def _memories_and_lessons(
         self, asked: RecallQuery, asking: Asking, trusting: bool

@@ -138,12 +138,13 @@ class Search:
         have found, which is most of it, the graph confirms while the question is embedded and looked for by meaning."""
         wanted = max(LESSON_CANDIDATES, query.limit)
         while True:
+            meaning = ahead(asking.lessons_by_meaning(query, wanted))
             words = await asking.lessons_by_words(query, wanted)
             worded = {hit.key: hit.revision for hit in words}
             confirming = ahead(self._true_lessons(worded, query))
             # What is chosen differs by the vectors, and mostly of these: they come meanwhile.
             asking.expect_lesson_vectors(dict(list(worded.items())[:RANKED]))
-            by_lesson, by_context, words = newest([*await asking.lessons_by_meaning(query, wanted), words])
+            by_lesson, by_context, words = newest([*await meaning, words])
             lists = (by_lesson, by_context, words)
             revisions = {hit.key: hit.revision for hits in lists for hit in hits}
             best = _best(_fits(lists, revisions, asking), max(RANKED, 4 * query.limit))

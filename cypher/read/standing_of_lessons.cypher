@@ -9,7 +9,8 @@ CALL () {
   RETURN collect(rb_id) AS pointed
 }
 WITH $ids + pointed AS ids, $shown + pointed[..20] AS shown
-MATCH (lesson:Lesson) WHERE lesson.tenant = $tenant AND lesson.rb_id IN ids
+UNWIND ids AS id
+MATCH (lesson:Lesson {tenant: $tenant, rb_id: id})
 // All its properties at once: one by one, each is looked for from the first.
 WITH lesson, shown, properties(lesson) AS l
 WITH lesson, shown, l, coalesce(l.last_used_at, l.updated_at) AS moved

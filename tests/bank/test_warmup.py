@@ -23,6 +23,10 @@ async def _everything(cairn: Service) -> tuple[Any, ...]:
     return (*counts, await vectors.count("graphembeddings"), await vectors.count("reasoningbank"))
 
 
+async def _warm_up(cairn: Service, asking: bool = True) -> None:
+    await warm_up(cairn.cairn.graph, cairn.cairn.bank, cairn.cairn.recall, 0.0, asking)
+
+
 async def test_what_the_first_calls_run_has_been_run(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every statement of a write and of a recall on an empty store; so Neo4j has a plan of it."""
     ran: list[str] = []
@@ -38,7 +42,7 @@ async def test_what_the_first_calls_run_has_been_run(cairn: Service, monkeypatch
 
     monkeypatch.setattr(Graph, "_alone", _alone)
     monkeypatch.setattr(Transaction, "run", run)
-    await warm_up(cairn.cairn.bank, cairn.cairn.recall)
+    await _warm_up(cairn)
     warm = set(ran)
     ran.clear()
     await cairn.ask(
@@ -63,11 +67,24 @@ async def test_nothing_is_left_of_it(cairn: Service) -> None:
     """No record, no row, no mark, no receipt, no offer; and nobody sees it meanwhile."""
     await cairn.settled()
     before = await _everything(cairn)
-    await warm_up(cairn.cairn.bank, cairn.cairn.recall)
+    await _warm_up(cairn)
     assert await _everything(cairn) == before
     assert (await cairn.settled())["ok"]
     found = await cairn.ask('{ searchMemories(query: "rehearsal") { memory { text } } }')
     assert all("ehears" not in hit["memory"]["text"] for hit in found["searchMemories"])
+
+
+async def test_it_goes_on_for_as_long_as_it_should(cairn: Service) -> None:
+    """Java compiles what it has run often; once is not often."""
+    graph = cairn.cairn.graph
+
+    async def round_trips(seconds: float) -> int:
+        before = graph.round_trips
+        await warm_up(graph, cairn.cairn.bank, cairn.cairn.recall, seconds, asking=False)
+        return graph.round_trips - before
+
+    assert await round_trips(0.0) * 2 <= await round_trips(2.0)
+    assert (await cairn.settled())["ok"]
 
 
 async def test_an_embedder_that_costs_money_is_not_asked(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +97,7 @@ async def test_an_embedder_that_costs_money_is_not_asked(cairn: Service, monkeyp
         return encode(texts, query)
 
     monkeypatch.setattr(cairn.cairn.embedder._model, "encode", paid)
-    await warm_up(cairn.cairn.bank, cairn.cairn.recall, asking=False)
+    await _warm_up(cairn, asking=False)
     assert asked == []
 
 
@@ -91,5 +108,5 @@ async def test_a_store_that_is_away_does_not_matter(
     caplog.set_level("DEBUG", "cairn.warmup")
     with monkeypatch.context() as away:
         put_away(cairn.cairn.vectors, away)
-        await warm_up(cairn.cairn.bank, cairn.cairn.recall)
+        await _warm_up(cairn)
     assert "not warmed up" not in caplog.text
