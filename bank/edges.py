@@ -13,8 +13,8 @@ EDGES_OF_A_MEMORY = 100
 SENTENCE_CHARACTERS = 500  # of an edge's sentence, that are compared with the question
 KEPT_EDGES = 100_000
 
-# [edge id, neighbour id, weight, whether it leads away, the neighbour's revision, tags of the question on the edge, and on
-# the neighbour, the sentence], as `cypher/read/recall_edges` returns it.
+# [edge id, neighbour id, weight, whether it leads away, the neighbour's revision, the sentence, how many of the question's
+# tags the edge and the neighbour carry (None where it has none)], as `cypher/read/recall_edges` returns it.
 LeanEdge = list[Any]
 
 
@@ -33,7 +33,7 @@ class EdgesOf(NamedTuple):
     def read(cls, revision: int | None, edges: list[LeanEdge]) -> "EdgesOf":
         speaking: dict[str, list[int]] = {}
         for place, edge in enumerate(edges):
-            for word in set(stems_of(edge[-1])):
+            for word in set(stems_of(edge[5])):
                 speaking.setdefault(word, []).append(place)
         return cls(revision, edges, speaking)
 
@@ -95,15 +95,14 @@ class Edges:
     async def _read(self, ids: list[str]) -> None:
         """It also confirms the memories themselves. What is as it was known before stays that very object."""
         rows = await self._graph.read("recall_edges", ids=ids, **self._wanted)
-        # What is deleted while it is read comes without its id or its weight.
-        read = {
-            row["memory"]: (row["revision"], [edge for edge in row["edges"] if None not in edge[:4]]) for row in rows
-        }
+        read = {row["memory"]: (row["revision"], row["edges"]) for row in rows}
         if self._trusting and any(id not in read or read[id][0] != self._revisions[id] for id in ids):
             raise MetUntrue  # also where a memory has no row: it was deleted
         for id in ids:
             revision, edges = read.get(id, (None, []))
             known = self._at_hand.get(id)
             if known is None or known.revision != revision or known.edges != edges:
-                known = self._at_hand[id] = EdgesOf.read(revision, edges)
+                # What is deleted while it is read comes without its id or its weight.
+                whole = [edge for edge in edges if None not in edge[:4]]
+                known = self._at_hand[id] = EdgesOf.read(revision, whole)
                 self._known.put((*self._asked, id), known)

@@ -279,9 +279,10 @@ class Recall:
         ways: list[Way] = []
         unread: dict[str, int | None] = {}
         for source in sorted(source.id for source in sources):
-            for edge, target, weight, forward, revision, on_edge, on_target, _ in edges[source].edges:
+            for edge, target, weight, forward, revision, _, shared in edges[source].edges:
                 if edge in walked:
                     continue
+                on_edge, on_target = shared or (0, 0)
                 heavier = min(1.0, weight * (1 + cover.EDGE_TAGS * on_edge / tags))
                 ways.append(Way(edge, source, target, heavier, forward))
                 if target in seen.words:
