@@ -103,7 +103,8 @@ class Neighbours:
         while ids:
             some, ids = ids[: self._at_once], ids[self._at_once :]
             began = time.monotonic()
-            lists = await self._vectors.lessons_near([vectors[rb_id] for rb_id in some], namespace, NEAREST + 1)
+            wanted = [vectors[rb_id] for rb_id in some]
+            lists = await self._vectors.near_lessons(wanted, namespace, NEAREST + 1, LessonStatus.ACTIVE)
             self._adapt(time.monotonic() - began)
             for rb_id, hits in zip(some, lists, strict=True):
                 near |= {_pair(rb_id, hit.key): hit.score for hit in hits if hit.score >= least and hit.key != rb_id}

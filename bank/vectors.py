@@ -18,10 +18,10 @@ from pymilvus.client.utils import check_status
 from pymilvus.grpc_gen.common_pb2 import DslType, KeyValuePair, PlaceholderGroup, PlaceholderType, PlaceholderValue
 from pymilvus.grpc_gen.milvus_pb2 import SearchRequest
 
+from bank import expressions
 from bank.kept import Kept
 from bank.lite import MilvusLite
-from bank.model import LessonQuery, LessonStatus, Scope, team_of
-from bank.rows import micros
+from bank.model import LessonQuery, LessonStatus
 from graph.errors import SetupError, Unavailable
 from graph.model import MemoryFilter, embedding_id
 
@@ -340,12 +340,16 @@ class Vectors:
 
     async def delete(self, collection: str, keys: Sequence[Any]) -> None:
         if keys:
-            ours = self._rows_of(collection, keys)
+            ours = expressions.of_rows(self._tenant, KEYS[collection], keys)
             await self._call(self._client.delete(collection, filter=ours, timeout=WRITE_SECONDS), WRITE_SECONDS)
 
     async def count(self, collection: str, keys: Sequence[Any] | None = None) -> int:
         """How many rows there are, of these keys or in all; a key that was inserted twice counts twice."""
-        expression = f"tenant == {_literal(self._tenant)}" if keys is None else self._rows_of(collection, keys)
+        expression = (
+            expressions.of_tenant(self._tenant)
+            if keys is None
+            else expressions.of_rows(self._tenant, KEYS[collection], keys)
+        )
         rows = await self._call(
             self._client.query(collection, filter=expression, output_fields=["count(*)"], timeout=SECONDS)
         )
@@ -360,7 +364,7 @@ class Vectors:
             rows = await self._call(
                 self._client.query(
                     collection,
-                    filter=f"tenant == {_literal(self._tenant)} and {key} > {_literal(last)}",
+                    filter=expressions.of_rows_after(self._tenant, key, last),
                     output_fields=[key, owner, "revision"],
                     limit=PAGE,
                     timeout=30,
@@ -384,7 +388,7 @@ class Vectors:
         rows = await self._call(
             self._client.query(
                 collection,
-                filter=self._rows_of(collection, keys),
+                filter=expressions.of_rows(self._tenant, KEYS[collection], keys),
                 output_fields=[key, *COMPARED[collection]],
                 timeout=SECONDS,
             )
@@ -396,11 +400,15 @@ class Vectors:
 
     async def memories_by_meaning(self, vectors: Sequence[Vector], filter: MemoryFilter, limit: int) -> list[list[Hit]]:
         """Several questions in one call."""
-        return await self._searches(MEMORIES, "dense_vector", vectors, self._memory_expression(filter), limit)
+        return await self._searches(
+            MEMORIES, "dense_vector", vectors, expressions.of_memories(self._tenant, filter), limit
+        )
 
     async def memories_by_words(self, texts: Sequence[str], filter: MemoryFilter, limit: int) -> list[list[Hit]]:
         """Several questions in one call. A word that stands n times in a text counts n times."""
-        return await self._searches(MEMORIES, "sparse_vector", texts, self._memory_expression(filter), limit)
+        return await self._searches(
+            MEMORIES, "sparse_vector", texts, expressions.of_memories(self._tenant, filter), limit
+        )
 
     async def memory_vectors(self, revisions: Mapping[str, int]) -> dict[str, Vector]:
         """By id; a memory that is indexed in another revision than this is left out."""
@@ -408,7 +416,7 @@ class Vectors:
 
     async def lessons_by_meaning(self, vector: Vector, query: LessonQuery, limit: int) -> tuple[list[Hit], list[Hit]]:
         """By the meaning of the lesson, and by that of its context."""
-        expression = self._lesson_expression(query)
+        expression = expressions.of_lessons(self._tenant, query)
         (by_lesson,), (by_context,) = await asyncio.gather(
             self._searches(LESSONS, "key_lesson_vector", [vector], expression, limit),
             self._searches(LESSONS, "context_to_prefer_vector", [vector], expression, limit),
@@ -417,13 +425,16 @@ class Vectors:
 
     async def lessons_by_words(self, query: LessonQuery, limit: int) -> list[Hit]:
         """By the words of their contexts."""
-        expression = self._lesson_expression(query)
+        expression = expressions.of_lessons(self._tenant, query)
         (found,) = await self._searches(LESSONS, "context_sparse_vector", [query.query], expression, limit)
         return found
 
-    async def near_lessons(self, vectors: Sequence[Vector], namespace: str, limit: int) -> list[list[Hit]]:
-        """The lessons of a namespace, whatever their status, that are nearest in meaning to each of these."""
-        expression = f"tenant == {_literal(self._tenant)} and namespace == {_literal(namespace)}"
+    async def near_lessons(
+        self, vectors: Sequence[Vector], namespace: str | None, limit: int, status: LessonStatus | None = None
+    ) -> list[list[Hit]]:
+        """The lessons of a namespace or of all, whatever their status unless one is asked for, that are nearest in meaning
+        to each of these vectors."""
+        expression = expressions.of_namespace(self._tenant, namespace, status)
         return await self._searches(LESSONS, "key_lesson_vector", vectors, expression, limit)
 
     async def lesson_vectors(self, revisions: Mapping[int, int]) -> dict[int, Vector]:
@@ -454,19 +465,12 @@ class Vectors:
         rows: list[dict[str, Any]] = await self._call(
             self._client.query(
                 collection,
-                filter=self._rows_of(collection, keys),
+                filter=expressions.of_rows(self._tenant, KEYS[collection], keys),
                 output_fields=[_owner(collection), "revision", field],
                 timeout=SECONDS,
             )
         )
         return rows
-
-    async def lessons_near(self, vectors: Sequence[Vector], namespace: str | None, limit: int) -> list[list[Hit]]:
-        """The active lessons, of one namespace or of all, that are nearest to each of these vectors."""
-        parts = [f"tenant == {_literal(self._tenant)}", f"status == {_literal(LessonStatus.ACTIVE.value)}"]
-        if namespace is not None:
-            parts.append(f"namespace == {_literal(namespace)}")
-        return await self._searches(LESSONS, "key_lesson_vector", vectors, " and ".join(parts), limit)
 
     async def _searches(
         self, collection: str, field: str, wanted: Sequence[Vector] | Sequence[str], expression: str, limit: int
@@ -512,58 +516,10 @@ class Vectors:
         self._filled.add(collection)
         return False
 
-    def _rows_of(self, collection: str, keys: Sequence[Any]) -> str:
-        literals = ", ".join(_literal(key) for key in keys)
-        return f"tenant == {_literal(self._tenant)} and {KEYS[collection]} in [{literals}]"
-
-    def _memory_expression(self, filter: MemoryFilter) -> str:
-        """All of a filter but `textContains`, which the graph answers: it knows upper and lower case of all letters."""
-        parts = [f"tenant == {_literal(self._tenant)}"]
-        if filter.types is not None:
-            parts.append(f"type in [{', '.join(_literal(kind.value) for kind in filter.types)}]")
-        if filter.conv_id is not None:
-            parts.append(f"conv_id == {_literal(filter.conv_id)}")
-        if filter.tags:
-            parts.append(_has_all("tags", filter.tags))
-        if filter.since is not None:
-            parts.append(f"ingestion_time >= {micros(filter.since)}")
-        if filter.until is not None:
-            parts.append(f"ingestion_time <= {micros(filter.until)}")
-        if filter.overlaps is not None:
-            parts.append(f"window_end >= {filter.overlaps.start.toordinal()}")
-            parts.append(f"window_start <= {filter.overlaps.end.toordinal()}")
-        return " and ".join(parts)
-
-    def _lesson_expression(self, query: LessonQuery) -> str:
-        parts = [f"tenant == {_literal(self._tenant)}", f"status == {_literal(LessonStatus.ACTIVE.value)}"]
-        if query.tags:
-            parts.append(_has_all("tags", query.tags))
-        if query.outcome is not None:
-            parts.append(f"outcome == {_literal(query.outcome.value)}")
-        if query.scope is not None:
-            parts.append(f"scope == {_literal(query.scope.value)}")
-        if query.namespace is not None:
-            own = f"namespace == {_literal(query.namespace)}"
-            team = f"(scope == {_literal(Scope.TEAM.value)} and team == {_literal(team_of(query.namespace))})"
-            parts.append(f"({own} or {team} or scope == {_literal(Scope.ORG.value)})")
-        return " and ".join(parts)
-
-
-# ---------------------------------------------------------------- expressions
-
 
 def _owner(collection: str) -> str:
     """The field that says whose a row is."""
     return "pointer_to_node" if collection == MEMORIES else "rb_id"
-
-
-def _literal(value: str | int) -> str:
-    """A value as Milvus' expressions spell it. Control characters, which they cannot spell, are refused on input."""
-    return str(value) if isinstance(value, int) else json.dumps(value, ensure_ascii=False)
-
-
-def _has_all(field: str, values: Iterable[str]) -> str:
-    return f"array_contains_all({field}, [{', '.join(_literal(value) for value in values)}])"
 
 
 def _embedder_of(description: str) -> tuple[str, int]:
