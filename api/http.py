@@ -1,8 +1,10 @@
 """The routes: GraphQL over HTTP, a page to try it, and whether the service is up."""
 
 import json
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from graphql import GraphQLSyntaxError
 from graphql.validation.validate import ValidationAbortedError
@@ -14,6 +16,7 @@ from strawberry.schema.exceptions import CannotGetOperationTypeError
 from api.context import Cairn, Context
 from api.problems import formatted, internal
 from api.schema import schema, version
+from api.settings import Settings
 from api.status import status_of
 
 PAGE = Path(__file__).parent / "page.html"
@@ -30,6 +33,7 @@ class BadRequest(Exception):
 def routes(cairn: Cairn) -> list[BaseRoute]:
     async def graphql(request: Request) -> Response:
         try:
+            _check_browser(request, cairn.settings)
             body = await _body(request, cairn.settings.max_body_bytes)
             query, variables, operation = _request(body)
         except BadRequest as error:
@@ -74,11 +78,40 @@ def routes(cairn: Cairn) -> list[BaseRoute]:
     ]
 
 
-async def _body(request: Request, limit: int) -> bytes:
+def _check_browser(request: Request, settings: Settings) -> None:
+    """A browser on this machine is asked by pages from anywhere, and the service asks callers for no password."""
+    if "origin" not in request.headers:
+        return
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if "origin" in request.headers and kind != "application/json":
+    if kind != "application/json":
         # A page elsewhere can make a browser post anything but JSON to this machine without asking first.
         raise BadRequest(415, "A page in a browser must send the request as Content-Type: application/json.")
+    # Whoever owns a name can have it lead to this machine, and so make his page one of ours; a number he cannot.
+    name = _host_of(request)
+    known = {"localhost", settings.host, *(one.strip() for one in settings.allowed_hosts.split(","))}
+    if name not in known and not _is_address(name):
+        raise BadRequest(
+            403,
+            f"A page in a browser may not ask under the name {name!r}. If it is yours, add it to CAIRN_ALLOWED_HOSTS.",
+        )
+
+
+def _host_of(request: Request) -> str:
+    try:
+        return urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+    except ValueError:  # half an address
+        return ""
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+async def _body(request: Request, limit: int) -> bytes:
     declared = request.headers.get("content-length", "0")
     too_large = BadRequest(
         413, f"The request is larger than {limit:,} bytes. Send less at once, or raise CAIRN_MAX_BODY_BYTES."

@@ -1,5 +1,6 @@
 """One batch a request and level: what the resolvers of one level ask for is fetched by one query."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from strawberry.dataloader import DataLoader
@@ -8,7 +9,7 @@ from bank.lesson_links import LessonLinks
 from bank.lessons import Lessons
 from bank.signals import Signals
 from graph.errors import LimitExceeded
-from graph.model import Direction, Page
+from graph.model import Direction, Memory, Page
 from graph.store import Memories
 
 RECORDS = 20_000  # what one request may read in all
@@ -57,6 +58,12 @@ class Loaders:
         self.edges: DataLoader[EdgesWanted, Any] = DataLoader(self._load_edges, max_batch_size=2_000)
         self.signals: DataLoader[SignalsWanted, Any] = DataLoader(self._load_signals, max_batch_size=2_000)
         self.histories: DataLoader[int, Any] = DataLoader(self._load_histories, max_batch_size=100)
+
+    def hold(self, memories: Iterable[Memory]) -> None:
+        """These stand in the answer already: whoever asks for them by id, as an edge does for its ends, gets them as they
+        stand there, though they may be deleted by now."""
+        for memory in memories:
+            self.memories.prime(memory.id, memory)
 
     async def _load_memories(self, ids: list[str]) -> list[Any]:
         found = await self._memories.by_id(ids)

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import tomllib
+from collections.abc import Iterator
 from datetime import date, datetime
 from pathlib import Path
 
@@ -46,6 +47,7 @@ SOURCE = "`source` says who tells it; one source moves a lesson only so far."
 WHERE = "`namespace`: where the lesson was used."
 ONCE = "Sent again with the same `idempotencyKey` it counts once."
 MOST_QUERY_BYTES = 65_535
+KEPT_QUERY = 20_000  # characters of a query that is kept, parsed, for the next time
 
 
 def checked_id(field: str, value: str) -> str:
@@ -85,6 +87,7 @@ class Query(UpkeepQuery):
     async def conversation(self, info: t.Asked, conv_id: str) -> t.Conversation:
         memories, edges = await info.context.cairn.bank.memories.conversation(checked_id("convId", conv_id))
         info.context.budget.spend(len(memories) + len(edges))
+        info.context.loaders.hold(memories)
         return t.Conversation(conv_id=conv_id, memories=memories, edges=edges)  # type: ignore[arg-type]
 
     @strawberry.field(description="Best product of weights first; edges are walked both ways; no memory twice.")
@@ -107,7 +110,9 @@ class Query(UpkeepQuery):
         memories = info.context.cairn.bank.memories
         info.context.budget.spend(limit * (max_hops + 1))
         found = await memories.paths(source, target, max_hops, limit, min_weight)
-        return await told_paths(memories, found)  # type: ignore[return-value]
+        told = await told_paths(memories, found)
+        info.context.loaders.hold(step.memory for path in told for step in path.steps)
+        return told  # type: ignore[return-value]
 
     @strawberry.field
     async def lesson(self, info: t.Asked, rb_id: strawberry.ID) -> t.Lesson | None:
@@ -188,6 +193,8 @@ class Query(UpkeepQuery):
         recalled = await info.context.cairn.recall.recall(asked)
         info.context.note(recalled.degraded)
         info.context.withheld.update(recalled.withheld)
+        ways = [found.via for found in recalled.memories if found.via is not None]
+        info.context.loaders.hold(step.memory for path in ways for step in path.steps)
         return recalled  # type: ignore[return-value]
 
     @strawberry.field
@@ -214,6 +221,7 @@ class Query(UpkeepQuery):
         checks.done()
         found = await provenance(info.context.cairn.graph, wanted, max_hops)
         info.context.budget.spend(sum(len(trace.path.steps) for trace in found.traces))
+        info.context.loaders.hold(step.memory for trace in found.traces for step in trace.path.steps)
         return found  # type: ignore[return-value]
 
     @strawberry.field(description="Lessons that proved themselves in more namespaces than they are for.")
@@ -409,6 +417,24 @@ def version() -> str:
         return str(project["project"]["version"])
 
 
+class ParsedShort(ParserCache):
+    """Keeps parsed queries, but no long ones: 256 of those, with their arguments written into them, would take gigabytes."""
+
+    def on_parse(self) -> Iterator[None]:
+        if len(self.execution_context.query or "") > KEPT_QUERY:
+            yield
+        else:
+            yield from super().on_parse()
+
+
+class ValidatedShort(ValidationCache):
+    def on_validate(self) -> Iterator[None]:
+        if len(self.execution_context.query or "") > KEPT_QUERY:
+            yield
+        else:
+            yield from super().on_validate()
+
+
 class Schema(strawberry.Schema):
     def process_errors(self, errors: list[GraphQLError], execution_context: ExecutionContext | None = None) -> None:
         """Logs nothing: a refusal is the caller's, with the caller's text in it; api/problems.py logs what is ours."""
@@ -422,7 +448,7 @@ schema = Schema(
     extensions=[
         lambda: MaxTokensLimiter(max_token_count=MOST_TOKENS),
         lambda: AddValidationRules([DepthRule]),
-        lambda: ParserCache(maxsize=256),
-        lambda: ValidationCache(maxsize=256),
+        lambda: ParsedShort(maxsize=256),
+        lambda: ValidatedShort(maxsize=256),
     ],
 )

@@ -14,6 +14,10 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="CAIRN_", extra="ignore")
 
     host: str = Field(default="127.0.0.1", description="The address the service listens on.")
+    allowed_hosts: str = Field(
+        default="",
+        description="Names, separated by commas, under which a browser may reach the service, besides `localhost`.",
+    )
     port: int = Field(default=8000, ge=1, le=65535, description="The port of GraphQL.")
     data: Path = Field(default=Path(".cairn"), description="The folder everything is kept in.")
     tenant: str = Field(
@@ -41,7 +45,8 @@ class Settings(BaseSettings):
     warm_up_seconds: float = Field(
         default=8.0,
         ge=0,
-        description="How long the service's own Neo4j is kept busy behind its start, so that it is quick from then on.",
+        description="How long, behind its start, the service's own Neo4j runs what calls will run, to be quick from then on; "
+        "0: all of it once.",
     )
 
     milvus_uri: str | None = Field(

@@ -12,7 +12,7 @@ from bank.cover import Energy, Source
 from bank.model import FoundMemory, RecallQuery, ToldPath
 from bank.paths import told
 from bank.search import found_by
-from bank.words import Idf, Words, as_written, names_in, spellings
+from bank.words import Idf, Words, as_written, names_in, spellings, stems_in_place
 from graph.model import Edge, Memory, Path
 from graph.store import Memories
 from graph.walk import Way, best_routes
@@ -40,6 +40,7 @@ class Walk:
     seeds: list[Source] = field(default_factory=list)
     energy: Energy = field(default_factory=Energy)
     ways: list[Way] = field(default_factory=list)
+    weights: dict[str, float] = field(default_factory=dict)  # of their edges, as they were read
     # Memories that only an edge says to be there, in the revision that it names.
     brought: set[str] = field(default_factory=set)
 
@@ -96,6 +97,7 @@ async def tell(
     )
     # What was deleted or changed since it was looked at is not told: its new text was neither found nor filtered.
     memories = {id: memory for id, memory in memories.items() if memory.revision == seen.revisions[id]}
+    edges = {id: edge for id, edge in edges.items() if edge.weight == seen.walk.weights[id]}
     fits = _sentence_fits(spelt, edges)
     found = []
     for id, score in answer:
@@ -185,8 +187,16 @@ def _named(one: Words, other: Words, text: str, others_text: str, asked: Collect
     if things and all(len(thing) == 1 for thing in things):
         names = names_in(text[:NAMED_CHARACTERS]) | names_in(others_text[:NAMED_CHARACTERS])
         things = [thing for thing in things if thing <= names]
+    words = stems_in_place(others_text[:LEAD_CHARACTERS])
+    things = [thing for thing in things if _stands_together(thing, words)]
     if not things:
         return None
     longest = max(things, key=lambda thing: (len(thing), sorted(thing)))
     written = as_written(others_text[:LEAD_CHARACTERS])
     return " ".join(word for stem, word in written.items() if stem in longest) or None
+
+
+def _stands_together(thing: frozenset[str], words: Sequence[str | None]) -> bool:
+    """Whether the words of a name follow each other in a text: "Red Cross" is not named by "Cross at a red light"."""
+    length = len(thing)
+    return any(thing.issubset(words[place : place + length]) for place in range(len(words) - length + 1))

@@ -41,6 +41,8 @@ class Asking:
         self._sync = sync
         if sync.index_away is not None:
             self.degraded = INDEX_AWAY
+        elif sync.behind:
+            self.degraded = INDEX_BEHIND
         self._embedding = None if self.degraded else ahead(self._embed())
         self._expected: asyncio.Task[dict[str, Vector]] | None = None
         self._expected_lessons: asyncio.Task[dict[int, Vector]] | None = None

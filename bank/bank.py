@@ -156,7 +156,7 @@ class Bank:
         named = {end for edge in edge_drafts for end in (edge.source, edge.target)}
         named |= {node for lesson in lesson_drafts for node in lesson.link_nodes}
         told = {draft.id: (draft.text, draft.tags) for draft in memory_drafts if draft.id}
-        alone = len(memory_drafts) == 1 and not edge_drafts and not lesson_drafts
+        alone = len(memory_drafts) == 1 and not edge_drafts and not lesson_drafts and rehearsed is None
         if alone and call.idempotency_key is None and not call.link_topics:
             made = await make_memory(self._graph, memory_drafts[0], datetime.now(UTC), revision)
             if made is not None:

@@ -38,12 +38,13 @@ PIECE = 1_000  # characters that are counted at once: the tokenizer lets nothing
 # What ends a sentence whatever its marks: a paragraph, an item of a list, a row of a table, what was done before its result.
 _BLOCK = re.compile(r"\n\s*\n|\n\s*(?=[-*•+>#|]|\d{1,3}[.)]\s|Result: )")
 # The end of a sentence, perhaps: a mark and a space, or a mark of a script that has no spaces.
-_BREAK = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*(?=[^\s。！？」』）”’])")
+_BREAK = re.compile(r"(?<=[.!?।؟])\s+|(?<=[。！？])\s*(?=[^\s。！？」』）”’])")
 # A full stop after one of these, or after a single letter, does not end a sentence.
 _ABBREVIATION = re.compile(
     r"\b(?:[^\W\d_]|Dr|Mrs?|Ms|Mme|Messrs|Prof|St|Jr|Sr|Rev|Fr|Hon|Pres|Sen|Rep|Gov|Gen|Col|Lt|Maj|Capt|Cmdr|Adm|Sgt"
     r"|Ltd|Inc|Corp|Co|Bros|Dept|Univ|Mt|Ft|Ave|Blvd|Rd|Nos?|Nr|Figs?|Eqs?|Tab|Secs?|Sect|Ch|Vols?|Eds?|pp|vs|viz|etc|al|cf"
-    r"|approx|ca|incl|resp|bzw|vgl|ggf|inkl|Abs|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.$",
+    r"|approx|avg|max|min|ca|incl|excl|resp|bzw|vgl|ggf|inkl|zzgl|exkl|usw|MwSt|Mio|Mrd|Tsd|Mill?|Abs|Hrn?|Fra?|Sras?|Srta"
+    r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.$",
     re.IGNORECASE,
 )
 # Nor does a mark before what can only go on: a small letter, a number (but the next of a list), the end of a firm's name.

@@ -106,6 +106,10 @@ def _named(text: str) -> str | bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).digest()
 
 
+class TextRefused(Unavailable):
+    """An embedder elsewhere answered that it does not take a text, or one of several."""
+
+
 class OnnxModel:
     """A folder with an ONNX model, its tokenizer.json, and cairn.json: {"name", "pooling", "query_prefix", "tokens"}."""
 

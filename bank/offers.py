@@ -82,7 +82,7 @@ class Offers:
                 log.exception("receipts wait")
             finally:
                 if not kept:
-                    self._receipts.extendleft(reversed(receipts))
+                    self._receipts = deque([*receipts, *self._receipts], MOST_HELD)
                     self._offered.update(offered)
 
     async def stop(self) -> None:

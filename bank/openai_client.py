@@ -9,6 +9,7 @@ from typing import Any
 import openai
 
 from bank.distil import DistillerAway
+from bank.embed import TextRefused
 from graph.errors import Unavailable
 
 RETRIES = 3  # after 429, 5xx, time-outs and lost connections, by the client itself, with growing pauses
@@ -33,7 +34,8 @@ class Embeddings:
             rows = [row.embedding for row in sorted(answer.data, key=lambda row: row.index)]
             finite = all(map(math.isfinite, itertools.chain.from_iterable(rows)))
         except openai.APIStatusError as error:
-            raise Unavailable(f"The embeddings endpoint answered {error.status_code}.") from error
+            refused = TextRefused if error.status_code in OF_THE_QUESTION else Unavailable
+            raise refused(f"The embeddings endpoint answered {error.status_code}.") from error
         except openai.APIError as error:  # no connection, a time-out
             raise Unavailable(f"The embeddings endpoint did not answer: {type(error).__name__}.") from error
         except (ValueError, TypeError, AttributeError) as error:  # the client hands on whatever it was sent

@@ -1,10 +1,11 @@
 """The embedder `openai`: vectors from any endpoint that speaks its API."""
 
+import logging
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from bank.embed import Vectors, normalised
+from bank.embed import TextRefused, Vectors, normalised
 from bank.openai_client import Embeddings
 from graph.errors import SetupError, Unavailable
 
@@ -12,6 +13,10 @@ BATCH = 256
 # The models take 8,191 tokens a text and 300,000 a call; no token is shorter than a byte.
 TEXT_BYTES = 8_000
 BATCH_BYTES = 290_000
+SHORT_TEXT = 200  # characters, which every model takes
+PLAIN_TEXT = "text"
+
+log = logging.getLogger("cairn.embedder")
 
 
 class OpenAIModel:
@@ -34,8 +39,26 @@ class OpenAIModel:
     def encode(self, texts: Sequence[str], query: bool) -> Vectors:
         vectors: list[list[float]] = []
         for batch in _batches(texts):
-            vectors += self._batch(batch)
+            try:
+                vectors += self._batch(batch)
+            except TextRefused:
+                self._batch([PLAIN_TEXT])  # refused as well: then it is not for what the texts say
+                vectors += self._in_parts(batch)
         return normalised(np.array(vectors, np.float32))
+
+    def _in_parts(self, texts: list[str]) -> list[list[float]]:
+        """Some of these are refused, for their length mostly. One text must not keep all others from being indexed: it is
+        cut until it is taken; one that is refused however short it is has no direction, and is found by its words."""
+        try:
+            return self._batch(texts)
+        except TextRefused as error:
+            if len(texts) > 1:
+                half = len(texts) // 2
+                return self._in_parts(texts[:half]) + self._in_parts(texts[half:])
+            if len(texts[0]) > SHORT_TEXT:
+                return self._in_parts([texts[0][: len(texts[0]) // 2]])
+            log.warning("A text is found by its words alone: %s", error)
+            return [[0.0] * self.dimensions]
 
     def _batch(self, texts: list[str]) -> list[list[float]]:
         rows = self._embeddings.of(texts)

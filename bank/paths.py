@@ -1,6 +1,7 @@
 """Paths as prose, with the edges they run over."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from bank.context import clause, name, quoted
@@ -15,7 +16,16 @@ async def told_paths(memories: Memories, paths: Sequence[Path]) -> list[ToldPath
     known, edges = await memories.by_ids(
         [step.memory for step in steps], [step.edge for step in steps if step.edge is not None]
     )
-    return [one for path in paths if (one := told(path, known, edges)) is not None]
+    walked = [path for path in paths if _as_walked(path, edges)]
+    return [one for path in walked if (one := told(path, known, edges)) is not None]
+
+
+def _as_walked(path: Path, edges: Mapping[str, Edge]) -> bool:
+    """Whether each edge still has the weight that it was walked by; one that is gone is for `told` to notice."""
+    return all(
+        step.edge is None or step.edge not in edges or before.energy * edges[step.edge].weight == step.energy
+        for before, step in pairwise(path.steps)
+    )
 
 
 def told(path: Path, memories: Mapping[str, Memory], edges: Mapping[str, Edge]) -> ToldPath | None:

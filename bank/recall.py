@@ -285,6 +285,7 @@ class Recall:
                 on_edge, on_target = shared or (0, 0)
                 heavier = min(1.0, weight * (1 + cover.EDGE_TAGS * on_edge / tags))
                 ways.append(Way(edge, source, target, heavier, forward))
+                walk.weights[edge] = weight
                 if target in seen.words:
                     continue
                 if (words := self._looking.words.get(target, revision)) is not None:

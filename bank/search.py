@@ -183,7 +183,7 @@ class Search:
         ranked += [one for one in untried if one not in ranked]
         best = choose_diverse([one for one in ranked if one.standing.rb_id in kept], vectors, query.limit)
         found = await self._found(give_a_chance(best, untried, vectors, query.limit), via, [one for one, _ in best])
-        return await self._with_linked(found, links, left_out, semantic, query)
+        return await self._with_linked(found, links, left_out, semantic, query, via)
 
     async def _found(
         self,
@@ -222,6 +222,7 @@ class Search:
         left_out: dict[int, list[int]],
         semantic: Mapping[int, float],
         query: LessonQuery,
+        via: Mapping[int, Sequence[str]],
     ) -> list[FoundLesson]:
         """Brings along what the lessons require, at most as many again, and says what their links say of each other."""
         brought: dict[int, FoundLesson] = {}
@@ -244,7 +245,7 @@ class Search:
             fits = {rb_id: semantic.get(rb_id, 0.0) for rb_id in last}
             ranked = rank_lessons(standings, fits, query.namespace, datetime.now(UTC))
             # It was not chosen for being different, so that factor gives it nothing.
-            along = [one for one in await self._found([(one, 0.0) for one in ranked]) if has_all(one, query.tags)]
+            along = [one for one in await self._found([(one, 0.0) for one in ranked], via) if has_all(one, query.tags)]
             brought |= {one.lesson.rb_id: one for one in along}
             offered = offered | brought.keys()
         return with_word(each_behind_its_reason(found, brought, links), links, left_out)

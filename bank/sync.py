@@ -261,6 +261,11 @@ class Sync:
         self._work.set()
         return done
 
+    @property
+    def behind(self) -> bool:
+        """Whether the graph has writes of ours that could not be indexed when they were made, and are not yet."""
+        return self._given_up > 0
+
     async def caught_up(self, seconds: float) -> bool:
         """Waits for what was acknowledged ahead of the index, `seconds` at most, and says whether all of it is there. If
         not, it is late, or was given up: then it is found by whoever asks the graph."""
@@ -350,8 +355,11 @@ class Sync:
 
     async def _look_after_others(self) -> None:
         """When nobody waits: what was left marked, what is to be removed, and now and then everything."""
+        given_up = self._given_up
         if await self.pending():
             await self.drain()
+        elif self._given_up == given_up:
+            self._given_up = 0  # deleted since, or indexed by another process
         self.trouble = None  # a sweep may take minutes: what is written from now on is indexed as it comes
         if time.monotonic() - self._swept > SWEEP_SECONDS:
             await self.sweep()

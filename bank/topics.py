@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from bank.model import first_words
-from bank.words import as_written, names_in, stem
+from bank.words import as_written, names_in, plain_words, stem
 from graph.model import Edge, EdgeBand
 from graph.session import Graph, Transaction
 
@@ -138,13 +138,18 @@ def _free(wanted: Sequence[Topic], rows: Sequence[Mapping[str, Any]]) -> Iterabl
         pair = frozenset((topic.source, topic.target))
         if pair in joined or room[topic.source] <= 0 or room[topic.target] <= 0:
             continue
-        words, names = as_written(row["text"]), names_in(row["text"])
+        stems, names, spelt = as_written(row["text"]), names_in(row["text"]), set(plain_words(row["text"]))
         known = (
             dataclasses.replace(term, name=term.name or stem(term.text.lower()) in names)
             for term in topic.shared
-            if (term.text in row["tags"] if term.tag else stem(term.text.lower()) in words)
+            if (term.text in row["tags"] if term.tag else stem(term.text.lower()) in stems)
         )
-        shared = tuple(term for term in known if term.tag or term.name or len(term.text) >= SHORTEST)
+        shared = tuple(
+            term
+            for term in known
+            # A name is the same only as it is spelt: Experiment has the stem of Experience, and Wales that of a wale.
+            if term.tag or (term.text.lower() in spelt if term.name else len(term.text) >= SHORTEST)
+        )
         if _enough(shared):
             joined.add(pair)
             room[topic.source] -= 1

@@ -130,6 +130,11 @@ def stems_of(sentence: str) -> list[str]:
     return stems(_short(sentence))
 
 
+def stems_in_place(text: str) -> list[str | None]:
+    """The words of a text, each in its place, stemmed; None for a stop word."""
+    return [stem(word) for word in _short(text.lower())]
+
+
 def stems_by_sentence(text: str) -> tuple[tuple[str, ...], ...]:
     """The words of each sentence, stemmed, without stop words. Roughly: an abbreviation ends one, too. Good enough to ask
     which words stand near each other."""

@@ -10,6 +10,8 @@ CALL (m) {
     AND all(tag IN $tags WHERE tag IN r.tags)
     AND ($before_id IS NULL OR r.weight < $before_weight OR (r.weight = $before_weight AND r.id > $before_id))
   WITH r ORDER BY r.weight DESC, r.id LIMIT $limit
-  RETURN collect({source: startNode(r).id, target: endNode(r).id, properties: r {.*, created_time: toString(r.created_time)}}) AS edges
+  WITH {source: startNode(r).id, target: endNode(r).id, properties: r {.*, created_time: toString(r.created_time)}} AS edge
+  WHERE edge.source IS NOT NULL AND edge.target IS NOT NULL AND edge.properties.id IS NOT NULL // not deleted while it was read
+  RETURN collect(edge) AS edges
 }
 RETURN collect({memory: m.id, edges: edges}) AS rows

@@ -13,5 +13,7 @@ WITH m, one, (true
   AND ($overlap_start IS NULL OR (m:Event
     AND coalesce(m.end_date, m.start_date) >= $overlap_start
     AND coalesce(m.start_date, m.end_date) <= $overlap_end))) AS passes
-RETURN collect([m.id, m.revision, passes, size([tag IN $shared WHERE tag IN m.tags]),
-  CASE WHEN NOT passes OR m.revision = one[1] THEN null ELSE m.text END]) AS rows
+WITH one, [m.id, m.revision, passes, size([tag IN $shared WHERE tag IN m.tags]),
+  CASE WHEN NOT passes OR m.revision = one[1] THEN null ELSE m.text END] AS row
+WHERE row[0] IS NOT NULL AND row[1] IS NOT NULL AND (row[4] IS NOT NULL OR NOT row[2] OR row[1] = one[1]) // not deleted while it was read
+RETURN collect(row) AS rows

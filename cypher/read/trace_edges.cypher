@@ -7,6 +7,8 @@ CALL (m) {
   MATCH (m)-[r:RELATES]-(n:Memory)
   WHERE r.weight > 0 AND (NOT $only_origins OR any(l IN labels(n) WHERE l IN $origins))
   WITH r, n ORDER BY r.weight DESC, r.id LIMIT $limit
-  RETURN collect([r.id, n.id, r.weight, startNode(r) = m, [l IN labels(n) WHERE l <> 'Memory'][0]]) AS edges
+  WITH [r.id, n.id, r.weight, startNode(r) = m, [l IN labels(n) WHERE l <> 'Memory'][0]] AS edge
+  WHERE NOT any(part IN edge WHERE part IS NULL) // not deleted while it was read
+  RETURN collect(edge) AS edges
 }
 RETURN collect({memory: m.id, edges: edges}) AS rows

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import bank.answer
+from graph.store import Memories
 from tests.service import Refused, Service
 
 RECALL = """query($input: RecallInput!) { recall(input: $input) { id tokens tookMs context
@@ -316,3 +317,87 @@ async def test_what_stands_in_one_sentence_belongs_together(cairn: Service) -> N
     asked = {"query": "Was the pump of hall nine stopped for the audit?", "filter": {"tags": ["pump"]}, "limit": 2}
     await cairn.remember(memories=[{"dataSource": {"id": "OS-a", "text": apart, "tags": ["pump"]}}, {"dataSource": {"id": "OS-b", "text": said, "tags": ["pump"]}}])  # fmt: skip
     assert _ids(await _recall(cairn, **asked)) == ["OS-b", "OS-a"]
+
+
+ENDS = "steps { edge { id weight source { id } target { id } } energy }"
+
+
+async def test_an_answer_stands_though_its_memories_are_deleted_meanwhile(
+    cairn: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ends of an edge that an answer shows are those it was read with: nobody looks for them again."""
+
+    async def gone(ids: Any) -> dict[str, Any]:
+        return {}
+
+    monkeypatch.setattr(cairn.cairn.bank.memories, "by_id", gone)
+    answer = (await cairn.ask(f'{{ recall(input: {{query: "{QUESTION}"}}) {{ paths {{ {ENDS} }} }} }}'))["recall"]
+    edges = [step["edge"] for path in answer["paths"] for step in path["steps"] if step["edge"]]
+    assert {"A", "B"} in [{edge["source"]["id"], edge["target"]["id"]} for edge in edges]
+    traces = (await cairn.ask(f'{{ provenance(rbId: "1") {{ traces {{ path {{ {ENDS} }} }} }} }}'))["provenance"][
+        "traces"
+    ]
+    assert any(step["edge"] and step["edge"]["source"]["id"] for trace in traces for step in trace["path"]["steps"])
+    told = await cairn.ask('{ conversation(convId: "c1") { edges { source { id } } } }')
+    assert told["conversation"]["edges"][0]["source"]["id"]
+
+
+async def test_a_path_runs_over_edges_as_they_are_shown(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An edge that loses its weight between the walk and the telling is on no path; what it led to says how else it is
+    there."""
+    by_ids = Memories.by_ids
+    weigh = 'mutation($weight: Float!) { updateEdge(id: "AB", weight: $weight) { id } }'
+
+    async def meanwhile(self: Memories, *given: Any) -> Any:
+        await cairn.ask(weigh, weight=0)
+        return await by_ids(self, *given)
+
+    asked = {
+        "recall": f'{{ recall(input: {{query: "{QUESTION}"}}) {{ paths {{ {ENDS} }} memories {{ why memory {{ id }} }} }} }}',
+        "provenance": f'{{ provenance(rbId: "1") {{ traces {{ path {{ {ENDS} }} }} }} }}',
+        "paths": f'{{ paths(source: "A", target: "B") {{ {ENDS} }} }}',
+    }
+    try:
+        for name, query in asked.items():
+            shown = str((await cairn.ask(query))[name])
+            assert "'AB'" in shown
+            with monkeypatch.context() as patch:
+                patch.setattr(Memories, "by_ids", meanwhile)
+                shown = str((await cairn.ask(query))[name])
+            assert "'AB'" not in shown
+            await cairn.ask(weigh, weight=0.9)
+    finally:
+        await cairn.ask(weigh, weight=0.9)
+
+
+async def test_what_is_named_is_named_in_one_piece(cairn: Service) -> None:
+    """Words of a name that stand apart name nothing."""
+    await cairn.remember(
+        conv_id="cross",
+        memories=[
+            {"event": {"id": "NM1", "text": "The blood donations were organised by the Red Cross in Leeds."}},
+            {"event": {"id": "NM2", "text": "Cross the road only at a red light."}},
+            {"event": {"id": "NM3", "text": "Red Cross: a relief organisation."}},
+            {"userRequest": {"id": "NM4", "text": "Who organised the blood donations?"}},
+        ],
+    )
+    answer = await _recall(cairn, "Who organised the blood donations?", filter={"convId": "cross"})
+    why = {one["memory"]["id"]: one["why"] for one in answer["memories"]}
+    assert 'Named in NM1 ("Red Cross")' in why["NM3"]
+    assert "Named" not in why["NM2"]
+
+
+async def test_a_required_lesson_names_the_memories_that_led_to_it(cairn: Service) -> None:
+    """Also where it comes along with another and took no place of its own."""
+    await cairn.remember(
+        conv_id="req",
+        memories=[{"event": {"id": f"RQ{n}", "text": f"Kestrel invoices came late, case {n}."}} for n in (1, 2)],
+        lessons=[
+            {"rbId": "31", "keyLesson": "Ask Kestrel.", "contextToPrefer": "Kestrel invoices are late.", "linkNodes": ["RQ1"], "namespace": "rq/a"},
+            {"rbId": "32", "keyLesson": "Know whom to ask.", "contextToPrefer": "Somebody is asked.", "linkNodes": ["RQ1", "RQ2"], "namespace": "rq/a"},
+        ],
+    )  # fmt: skip
+    await cairn.ask('mutation { connectLessons(source: "31", target: "32", type: REQUIRES) { type } }')
+    answer = await _recall(cairn, "Kestrel invoices late", filter={"convId": "req"}, namespace="rq/a", lessonLimit=1)
+    via = {one["lesson"]["rbId"]: one["via"] for one in answer["lessons"]}
+    assert set(via["32"]) == {"RQ1", "RQ2"}

@@ -9,6 +9,7 @@ from pymilvus import MilvusException
 
 from bank.model import LessonQuery
 from bank.vectors import LESSONS, MEMORIES
+from graph.errors import Unavailable
 from graph.model import MemoryFilter, embedding_id
 from tests.service import Service
 
@@ -100,6 +101,35 @@ async def test_a_slow_index_holds_up_the_search_and_not_the_write(
     assert (await cairn.ask("{ integrity { ok } }"))["integrity"]["ok"]
     assert (await cairn.ask("{ status { pending } }"))["status"]["pending"] == 0
     await cairn.ask('mutation { deleteLesson(rbId: "91") { deleted } }')
+
+
+async def test_what_could_not_be_indexed_is_found_all_the_same(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index answers, but a write could not be put there: until it is, the graph is asked, and the answer says so."""
+
+    async def refuses(*_: Any) -> None:
+        raise Unavailable("It takes no passages just now.")
+
+    async def asked(query: str) -> dict[str, Any]:
+        answer: dict[str, Any] = (await cairn.http.post("/graphql", json={"query": query})).json()
+        return answer
+
+    memories = '{ searchMemories(query: "lighthouse gulls", limit: 1) { memory { id } } }'
+    lessons = '{ searchLessons(query: "gulls are counted", limit: 1) { lesson { rbId } } }'
+    with monkeypatch.context() as away:
+        away.setattr(cairn.cairn.embedder, "passages", refuses)
+        await cairn.remember(
+            memories=[{"event": {"id": "gulls", "text": "The lighthouse keeper counted gulls."}}],
+            lessons=[{"rbId": "92", "keyLesson": "Count twice.", "contextToPrefer": "Gulls are counted."}],
+        )
+        found, learnt = await asked(memories), await asked(lessons)
+        assert found["data"]["searchMemories"][0]["memory"]["id"] == "gulls"
+        assert learnt["data"]["searchLessons"][0]["lesson"]["rbId"] == "92"
+        assert "behind" in found["extensions"]["degraded"] and "behind" in learnt["extensions"]["degraded"]
+        assert (await cairn.ask("{ status { pending } }"))["status"]["pending"] >= 2
+    assert (await cairn.settled())["ok"]
+    found = await asked(memories)
+    assert found["data"]["searchMemories"][0]["memory"]["id"] == "gulls" and "extensions" not in found
+    await cairn.ask('mutation { deleteLesson(rbId: "92") { deleted } deleteMemory(id: "gulls") { deleted } }')
 
 
 async def test_what_was_acknowledged_is_found_at_once(cairn: Service) -> None:

@@ -148,3 +148,16 @@ async def test_the_command_links_a_store_that_exists(
     capsys.readouterr()
     await cli.link(own)
     assert capsys.readouterr().err.splitlines()[-1].startswith("0 edges were made between ")
+
+
+async def test_a_name_is_the_same_only_as_it_is_spelt(cairn: Service) -> None:
+    """Words of one stem are not one name: nobody speaks of Wales who speaks of a wale."""
+    answer = await _remember(
+        cairn,
+        ("SP1", "We tested the hull in Wales last spring.", []),
+        ("SP2", "The plank along a ship is called Wale there.", []),
+        ("SP3", "He had bad luck with the Experiment.", []),
+        ("SP4", "She gathered much Experience.", []),
+        ("SP5", "A storm hit Wales.", []),
+    )
+    assert _ends(answer["edges"]) == {frozenset(("SP1", "SP5"))}

@@ -404,6 +404,41 @@ def test_an_endpoint_that_does_not_do_its_work_is_unavailable(
     assert len(endpoint.calls) == tries
 
 
+def refuses(is_bad: Callable[[str], bool]) -> Answer:
+    return lambda texts: says(400)(texts) if any(map(is_bad, texts)) else all_well(texts)
+
+
+def test_a_text_that_is_too_long_for_the_endpoint_is_cut(endpoint: Endpoint) -> None:
+    """It refuses the whole call for one of its texts: that one has the vector of its beginning, the others their own."""
+    endpoint.always = refuses(lambda text: len(text) > 300)
+    long = "long " * 500
+    vectors = model_at(endpoint).encode(["text 7", long, "text 9"], query=False)
+    assert vectors[0] == pytest.approx(vector_of("text 7"), abs=1e-6)
+    assert vectors[2] == pytest.approx(vector_of("text 9"), abs=1e-6)
+    (taken,) = {text for call in endpoint.calls for text in call if text.startswith("long") and len(text) <= 300}
+    assert vectors[1] == pytest.approx(vector_of(taken), abs=1e-6)
+
+
+def test_a_text_that_is_refused_however_short_keeps_no_other_from_its_vector(
+    endpoint: Endpoint, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has a direction all the same, for the index wants one, and the log says that words alone will find it."""
+    endpoint.always = refuses(lambda text: "poison" in text)
+    vectors = model_at(endpoint).encode(["text 7", "poison", "text 9"], query=False)
+    assert vectors[0] == pytest.approx(vector_of("text 7"), abs=1e-6)
+    assert vectors[2] == pytest.approx(vector_of("text 9"), abs=1e-6)
+    assert np.linalg.norm(vectors[1]) == pytest.approx(1.0)
+    assert "found by its words alone" in caplog.text and "poison" not in caplog.text
+
+
+def test_an_endpoint_that_refuses_every_text_is_unavailable(endpoint: Endpoint) -> None:
+    """Then it is not for what the texts say, and nothing is indexed without a vector."""
+    endpoint.always = says(400)
+    with pytest.raises(Unavailable, match="400"):
+        model_at(endpoint).encode(["one", "two"], query=False)
+    assert len(endpoint.calls) == 2
+
+
 def test_a_wrong_dimension_names_the_setting(endpoint: Endpoint) -> None:
     """A model that gives other vectors than were said: which setting to change, and the command to run then."""
     with pytest.raises(Unavailable, match=r"8 dimensions; 3072 are expected.*CAIRN_OPENAI_DIMENSIONS.*make reembed"):
@@ -457,6 +492,8 @@ async def test_a_write_is_acknowledged_while_the_endpoint_is_away(
         }
     )
     async with serving(ours) as cairn:
+        asked = '{ recall(input: {query: "Did the warehouse burn?"}) { degraded memories { why memory { id } } } }'
+        assert "embedder is away" in (await cairn.ask(asked))["recall"]["degraded"]
         written = await cairn.remember(memories=[{"event": {"id": "E1", "text": "The warehouse burned down in May 1"}}])
         assert written["created"] == 1
         read = await cairn.ask('{ memory(id: "E1") { text } status { pending stores { name up detail } } }')
@@ -465,9 +502,8 @@ async def test_a_write_is_acknowledged_while_the_endpoint_is_away(
         index = next(store for store in read["status"]["stores"] if store["name"] == "index")
         assert "embeddings endpoint" in index["detail"]
         assert KEY not in json.dumps(read)
-        asked = '{ recall(input: {query: "Did the warehouse burn?"}) { degraded memories { why memory { id } } } }'
         recalled = (await cairn.ask(asked))["recall"]
-        assert "embedder is away" in recalled["degraded"]
+        assert "index is behind" in recalled["degraded"]
         assert [one["memory"]["id"] for one in recalled["memories"]] == ["E1"]
 
         endpoint.start()

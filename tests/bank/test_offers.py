@@ -41,3 +41,18 @@ async def test_receipts_wait_whatever_went_wrong(monkeypatch: pytest.MonkeyPatch
     assert graph.kept == ["R1", "R2"]
     await offers.stop()
     assert graph.kept == ["R1", "R2"]
+
+
+async def test_of_too_many_receipts_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the graph is away, three come in and there is room for two: the last two are kept."""
+    monkeypatch.setattr(bank.offers, "MOST_HELD", 2)
+    graph = Sulking(Unavailable("away"))
+    offers = Offers(cast(Graph, graph))
+    offers.recalled("R1", None, [], [])
+    offers.recalled("R2", None, [], [])
+    writing = asyncio.create_task(offers.flush())
+    await asyncio.sleep(0)
+    offers.recalled("R3", None, [], [])
+    await writing
+    await offers.stop()
+    assert graph.kept == ["R2", "R3"]

@@ -326,6 +326,10 @@ def test_lists_tables_and_paragraphs_are_shortened_between_their_items(between: 
         "He met Gov. Abbott at 5 p.m. Monday.|Then left.",
         "1. Check orders.|2. Check deliveries.",
         "It fell in 2023.|Others rose!|Why?",
+        "Der Umsatz stieg auf 5 Mio. Euro inkl. MwSt. Zuschlag.|Danach fiel er.",
+        "The avg. Price of Sra. Lopez rose.|Done.",
+        "यह पहला वाक्य है।|यह दूसरा है।",
+        "لماذا أغلق الميناء؟|لا أحد يعرف.",
         "船が港に止められた。|そのため納品が二週間遅れた。|注文は減っていない。",
     ],
 )

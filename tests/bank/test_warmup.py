@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from bank.bank import RememberCall, Remembered
 from bank.model import RecallQuery
 from bank.warmup import warm_up
+from graph.model import MemoryDraft, MemoryType
 from graph.session import Graph, Transaction
 from tests.milvus import put_away
 from tests.service import Service
@@ -85,6 +87,19 @@ async def test_it_goes_on_for_as_long_as_it_should(cairn: Service) -> None:
 
     assert await round_trips(0.0) * 2 <= await round_trips(2.0)
     assert (await cairn.settled())["ok"]
+
+
+async def test_a_single_memory_is_rehearsed_too(cairn: Service) -> None:
+    """Which a real write stores in a shorter way."""
+    seen: list[str] = []
+
+    async def then(tx: Transaction, written: Remembered) -> None:
+        seen.extend(row["properties"]["id"] for row in await tx.run("memories_by_id", ids=["REHEARSED"]))
+
+    draft = MemoryDraft(type=MemoryType.Event, id="REHEARSED", conv_id="c1", text="Not to be kept.")
+    await cairn.cairn.bank.rehearse(RememberCall(memories=(draft,)), then)
+    assert seen == ["REHEARSED"]
+    assert (await cairn.ask('{ memory(id: "REHEARSED") { id } }'))["memory"] is None
 
 
 async def test_an_embedder_that_costs_money_is_not_asked(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from api.schema import KEPT_QUERY, ParsedShort
 from tests.hostile.asking import refused
 from tests.service import Service
 
@@ -289,3 +290,44 @@ async def test_a_page_elsewhere_cannot_write_through_the_browser(cairn: Service)
         assert (await cairn.http.post("/graphql", content=body, headers=headers)).status_code == 415
     headers = {"Origin": "http://127.0.0.1:8000", "Content-Type": "application/json; charset=utf-8"}
     assert (await cairn.http.post("/graphql", content=body, headers=headers)).json()["data"]["status"]["ready"]
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:8000", 200),
+        ("localhost:8000", 200),
+        ("[::1]:8000", 200),
+        ("10.1.2.3", 200),
+        ("cairn.example", 200),
+        ("rebound.example:8000", 403),
+        ("localhost.rebound.example", 403),
+        ("[::1", 403),
+        ("", 403),
+    ],
+)
+async def test_a_name_that_was_made_to_lead_here_is_no_way_in(
+    cairn: Service, monkeypatch: pytest.MonkeyPatch, host: str, status: int
+) -> None:
+    """Whoever owns a name can let it lead to this machine; a browser then takes his page for one of ours. An agent, which
+    names no page, may ask under any name."""
+    monkeypatch.setattr(cairn.cairn.settings, "allowed_hosts", "other.example, cairn.example")
+    sent = {"Host": host, "Content-Type": "application/json"}
+    page = await cairn.http.post("/graphql", content=body(VERSION), headers={**sent, "Origin": f"http://{host}"})
+    assert page.status_code == status
+    if status == 403:
+        assert "CAIRN_ALLOWED_HOSTS" in page.json()["errors"][0]["message"]
+    if host != "[::1":
+        assert (await cairn.http.post("/graphql", content=body(VERSION), headers=sent)).status_code == 200
+
+
+async def test_long_queries_are_not_kept(cairn: Service) -> None:
+    """Parsed, each takes many times its length, and 256 are kept."""
+    kept = ParsedShort(maxsize=256).cached_parse_document
+    await cairn.http.post("/graphql", content=body(VERSION))
+    before = kept.cache_info().currsize
+    long = f'{{ searchMemories(query: "{"w" * KEPT_QUERY}") {{ score }} }}'
+    assert (await cairn.http.post("/graphql", content=body(long))).json()["data"]["searchMemories"] is not None
+    assert kept.cache_info().currsize == before
+    await cairn.http.post("/graphql", content=body("{ status { version embedder } }"))
+    assert kept.cache_info().currsize == before + 1
