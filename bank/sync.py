@@ -167,6 +167,7 @@ class Sync:
         self._under_way: set[int] = set()  # revisions that a request of ours is writing or waiting for
         self._queued: set[int] = set()  # those of them that the loop has not finished with
         self._given_up = 0  # the last revision of ours that Milvus was away for
+        self._incomplete = False  # the index lacks, or may lack, what was acknowledged before: a sweep will tell
         self._indexed: dict[str | int, Change] = {}  # in the index by their ids, their marks still to be cleared
         self._clearing: dict[str | int, Change] = {}  # those of them whose marks are being cleared
         self._answered: list[Job] = []  # all that these wrote is in the index
@@ -187,7 +188,8 @@ class Sync:
         try:
             await self._vectors.connect()
             if start:
-                await self._vectors.open()
+                made = await self._vectors.open()
+                self._incomplete = await self._has_records() if made else await self._integrity.pending() > 0
         except Unavailable as error:
             if not start:
                 raise
@@ -196,6 +198,10 @@ class Sync:
         if start:
             self._work.set()  # what the last run has left is taken up at once
             self._loop = asyncio.create_task(self._run(), name="cairn-sync")
+
+    async def _has_records(self) -> bool:
+        first = [await self._graph.read(kind.page, after=kind.first_key, limit=1) for kind in KINDS]
+        return any(first)
 
     async def stop(self) -> None:
         """Ends the loop; whoever waits is answered, what is not indexed stays marked for the next start."""
@@ -263,8 +269,9 @@ class Sync:
 
     @property
     def behind(self) -> bool:
-        """Whether the graph has writes of ours that could not be indexed when they were made, and are not yet."""
-        return self._given_up > 0
+        """Whether the index lacks something that was acknowledged, or may do so: writes that could not be indexed when they
+        were made, what an earlier process left, or all of it where the index had to be made anew."""
+        return self._given_up > 0 or self._incomplete
 
     async def caught_up(self, seconds: float) -> bool:
         """Waits for what was acknowledged ahead of the index, `seconds` at most, and says whether all of it is there. If
@@ -291,6 +298,11 @@ class Sync:
         self._work.set()
 
     async def pending(self) -> int:
+        """How much is still to be indexed; where nobody has counted yet, at least one."""
+        marked = await self._marked()
+        return max(marked, 1) if self._incomplete else marked
+
+    async def _marked(self) -> int:
         await self.caught_up(MOMENT_SECONDS)
         await self.settle()
         return await self._integrity.pending()
@@ -315,10 +327,11 @@ class Sync:
                 self._work.clear()
                 if self.index_away is not None:
                     await self._vectors.load()
+                    self.index_away = None
                 if not self._jobs or time.monotonic() - looked >= OTHERS_SECONDS:
                     await self._serving_meanwhile(self._look_after_others())
                     looked = time.monotonic()
-                self.trouble = self.index_away = None
+                self.trouble = None
             except Exception as error:  # whatever it is: this loop must not end, somebody waits for it
                 if self.trouble is None:
                     log.warning("the index waits: %s", error, exc_info=not isinstance(error, CairnError))
@@ -356,15 +369,16 @@ class Sync:
     async def _look_after_others(self) -> None:
         """When nobody waits: what was left marked, what is to be removed, and now and then everything."""
         given_up = self._given_up
-        if await self.pending():
+        if await self._marked():
             await self.drain()
         elif self._given_up == given_up:
             self._given_up = 0  # deleted since, or indexed by another process
         self.trouble = None  # a sweep may take minutes: what is written from now on is indexed as it comes
-        if time.monotonic() - self._swept > SWEEP_SECONDS:
+        if self._incomplete or time.monotonic() - self._swept > SWEEP_SECONDS:
             await self.sweep()
-            if await self.pending():
+            if await self._marked():
                 await self.drain()
+            self._incomplete = False
 
     async def _look_again(self) -> None:
         """Milvus was away, or is, or refuses: connects anew, unless it is there again."""
@@ -374,7 +388,7 @@ class Sync:
         async with self._turn_of_a_batch():
             await self._vectors.connect()
             await self._vectors.open()
-        self._swept = float("-inf")  # whatever came back may have lost rows
+        self._incomplete = True  # whatever came back may have lost rows
 
     async def _round(self) -> None:
         """A fair share of every waiting request."""
@@ -498,6 +512,9 @@ class Sync:
         async with self._turn_of_a_batch():
             if changes := [Change(record) for record in await self._due(kind, before)]:
                 await self._put_rows(changes, WRITE_SECONDS)
+                self.trouble = (
+                    None  # it goes again: what is written from now on is not left to a drain that might never end
+                )
                 await self._clear_marks(changes)
         return len(changes)
 
@@ -531,7 +548,7 @@ class Sync:
         """Finds and mends what no mark tells."""
         if missing := await self._vectors.missing_collections():
             log.warning("the collection %s is gone; it is made anew", ", ".join(missing))
-            await self._vectors.open()
+            self._incomplete = await self._vectors.open()
         found = await self._integrity.compare(mend=True)
         self._swept = time.monotonic()
         if not found.ok:
@@ -544,9 +561,10 @@ class Sync:
         await self.settle()  # what is marked is not compared
         await self._integrity.mend_links()
         await self.sweep()
-        total = await self.pending()
+        total = await self._marked()
         log.info("repair: %s records are to be indexed anew or removed", total)
         await self.drain(progress=self._told(total), before=mint())
+        self._incomplete = False
         return await self.compare()
 
     async def compare(self) -> Disagreements:

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -14,6 +15,7 @@ import bank.asking
 import bank.lite
 import bank.sync
 from api.settings import Settings
+from bank.integrity import Integrity
 from bank.vectors import LESSONS, MEMORIES, IndexAway
 from graph.model import embedding_id
 from tests.milvus import MilvusServer
@@ -263,6 +265,50 @@ async def test_a_damaged_file_of_milvus_lite_is_put_aside(
     aside = settings.data / "milvus.db.damaged"
     assert aside.read_bytes()[:1_000] == damaged[0][:1_000]
     aside.unlink()
+
+
+async def test_an_index_that_is_gone_at_the_start_hides_nothing(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file was lost while the service was stopped: until the index is made anew, answers come from the graph and say
+    so, and something is pending."""
+    if settings.milvus_uri is not None:
+        pytest.skip("this run uses a Milvus server, not Milvus Lite")
+    own = settings.model_copy(
+        update={
+            "data": tmp_path,
+            "port": free_port(),
+            "tenant": f"{settings.tenant}-gone",
+            "neo4j_http_port": free_port(),
+        }
+    )
+    async with serving(own) as cairn:
+        assert (await _answered(cairn, "anything"))[1] is None  # an index of nothing lacks nothing
+        await cairn.remember(
+            memories=[{"event": {"id": f"GONE-{n}", "text": f"Ferry {n} left Calais."}} for n in range(20)],
+            lessons=[{"rbId": "7777", "keyLesson": "Look at the tides.", "contextToPrefer": "A ferry left late."}],
+        )
+        assert (await cairn.settled())["ok"]
+    (tmp_path / "milvus.db").unlink()
+    compare, go_on = Integrity.compare, asyncio.Event()
+
+    async def when_told(self: Integrity, *given: Any, **named: Any) -> Any:
+        await go_on.wait()
+        return await compare(self, *given, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Integrity, "compare", when_told)
+        async with serving(own) as cairn:
+            found, degraded = await _answered(cairn, "ferry Calais")
+            assert len(found["searchMemories"]) == 20 and found["recall"]["memories"]
+            assert [one["lesson"]["rbId"] for one in found["searchLessons"]] == ["7777"]
+            assert degraded is not None and "behind" in degraded
+            assert (await _index(cairn))["pending"] > 0
+            go_on.set()
+            report = await cairn.settled()
+            assert report["ok"] and report["nodeVectors"] == 20 and report["lessonVectors"] == 1
+            assert (await _answered(cairn, "ferry Calais"))[1] is None
+            await cairn.ask('mutation { deleteLesson(rbId: "7777") { deleted } }')
 
 
 async def test_dropped_collections_are_rebuilt_with_the_same_answers(cairn: Service) -> None:
