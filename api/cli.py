@@ -192,7 +192,7 @@ async def link(settings: Settings) -> None:
             line = Progress("Linking")
             (counts,) = await cairn.graph.read("memory_counts")
             done, made, last = 0, 0, ""
-            while rows := await cairn.graph.read("memory_revisions", after=last, limit=LINKED_AT_ONCE):
+            while rows := await cairn.graph.read("memory_keys", after=last, limit=LINKED_AT_ONCE):
                 last = rows[-1]["key"]
                 made += len(await cairn.bank.link_topics([row["key"] for row in rows]))
                 done += len(rows)

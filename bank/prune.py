@@ -1,7 +1,6 @@
 """Retires lessons that nobody should follow any more. Nothing is erased, and whoever brings one back is heard."""
 
 from collections import Counter
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 from bank.learn import MONTH, PRUNED_BELOW, Learning
@@ -23,12 +22,10 @@ class Prune:
         self._sync = sync
         self._learning = learning
 
-    async def prune(
-        self, dry_run: bool, below: float, first: int, progress: Callable[[int], None] = lambda looked_at: None
-    ) -> PruneReport:
+    async def prune(self, dry_run: bool, below: float, first: int) -> PruneReport:
         """Finds the active lessons below a confidence, tells of the `first` of them why, and retires them all unless it
         is a dry run. A lesson that was brought back by hand stays until something new is said of it."""
-        found = await self._found(below, progress)
+        found = await self._found(below)
         pruned = await self._told(found[:first], below)
         retired = 0
         if not dry_run:
@@ -43,16 +40,15 @@ class Prune:
         retired = sum([await self._retire(batch, PRUNED_BELOW) for batch in batches])
         return page["many"], retired, page["last"]
 
-    async def _found(self, below: float, progress: Callable[[int], None]) -> list[int]:
+    async def _found(self, below: float) -> list[int]:
         found: list[int] = []
-        after, looked_at = 0, 0
+        after = 0
         while True:
             (page,) = await self._graph.read("prunable_lessons", after=after, below=below, limit=PAGE)
             if page["last"] is None:
                 return found
             found += page["ids"]
-            after, looked_at = page["last"], looked_at + page["many"]
-            progress(looked_at)
+            after = page["last"]
 
     async def _told(self, ids: list[int], below: float) -> list[Pruned]:
         if not ids:

@@ -197,6 +197,8 @@ class Recall:
         )
         if not answer:
             return Told(), True
+        if seen.best and seen.best[0] not in dict(answer):
+            answer[-1] = (seen.best[0], answer[-1][1])  # what plain search finds first no walk may lose
         pointed = None
         if learnt and asked.lesson_limit:
             pointed = ahead(self._search.pointed_lessons([id for id, _ in answer], asked.lessons()))

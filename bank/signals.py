@@ -134,7 +134,7 @@ class Signals:
             return 0
         done, last = 0, 0
         while True:
-            ids = [row["key"] for row in await self._graph.read("lesson_revisions", after=last, limit=BATCH)]
+            ids = [row["key"] for row in await self._graph.read("lesson_keys", after=last, limit=BATCH)]
             if not ids:
                 break
             await self._graph.write(lambda tx, ids=ids: self._relearn_batch(tx, ids))  # type: ignore[misc]

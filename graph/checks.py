@@ -3,7 +3,6 @@
 import math
 import unicodedata
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 
 from graph.errors import BadInput, Problem
 from graph.model import EdgeDraft, Event, MemoryDraft
@@ -84,10 +83,6 @@ class Checks:
     def between(self, field: str, value: int, least: int, most: int) -> None:
         if not least <= value <= most:
             self.add(field, f"is {value}; it must be from {least} to {most:,}")
-
-    def moment(self, field: str, value: datetime | None) -> None:
-        if value is not None and value.tzinfo is None:
-            self.add(field, "has no offset; write it like 2025-01-31T09:00:00Z")
 
 
 def is_storable(value: str) -> bool:

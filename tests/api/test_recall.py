@@ -401,3 +401,27 @@ async def test_a_required_lesson_names_the_memories_that_led_to_it(cairn: Servic
     answer = await _recall(cairn, "Kestrel invoices late", filter={"convId": "req"}, namespace="rq/a", lessonLimit=1)
     via = {one["lesson"]["rbId"]: one["via"] for one in answer["lessons"]}
     assert set(via["32"]) == {"RQ1", "RQ2"}
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+async def test_no_walk_loses_what_plain_search_finds_first(cairn: Service, limit: int) -> None:
+    """However few memories are wanted, and though an edge says the question where its memories do not."""
+    await cairn.remember(
+        conv_id="first",
+        memories=[
+            {"event": {"id": "TL0", "text": "Acme pays invoices within 30 days."}},
+            {"event": {"id": "TL1", "text": "Acme pays invoices late in December because the finance team is on leave."}},
+            {"event": {"id": "TL2", "text": "Globex pays invoices within 60 days, and Acme within 30 days, says the invoices report."}},
+            {"event": {"id": "TL3", "text": "The finance team of Acme is in Leeds."}},
+            {"event": {"id": "TL4", "text": "Invoices from Globex are sent by mail."}},
+        ],
+        edges=[
+            {"id": "TL13", "source": "TL1", "target": "TL3", "weight": 0.9, "text": "The finance team pays the invoices within 30 days."},
+            {"id": "TL24", "source": "TL2", "target": "TL4", "weight": 0.9, "text": "Acme pays invoices within 30 days."},
+        ],
+    )  # fmt: skip
+    plain, *walked = [
+        [one["memory"]["id"] for one in (await _recall(cairn, "Acme invoices 30 days", hops=hops, limit=limit, filter={"convId": "first"}))["memories"]]
+        for hops in (0, 1, 3)
+    ]  # fmt: skip
+    assert all(len(ids) == limit and plain[0] in ids for ids in walked)
