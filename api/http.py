@@ -88,7 +88,7 @@ def _check_browser(request: Request, settings: Settings) -> None:
         raise BadRequest(415, "A page in a browser must send the request as Content-Type: application/json.")
     # Whoever owns a name can have it lead to this machine, and so make his page one of ours; a number he cannot.
     name = _host_of(request)
-    known = {"localhost", settings.host, *(one.strip() for one in settings.allowed_hosts.split(","))}
+    known = {"localhost", settings.host, *settings.allowed_hosts.lower().replace(",", " ").split()}
     if name not in known and not _is_address(name):
         raise BadRequest(
             403,

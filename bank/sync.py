@@ -512,9 +512,8 @@ class Sync:
         async with self._turn_of_a_batch():
             if changes := [Change(record) for record in await self._due(kind, before)]:
                 await self._put_rows(changes, WRITE_SECONDS)
-                self.trouble = (
-                    None  # it goes again: what is written from now on is not left to a drain that might never end
-                )
+                # It goes again: what is written from now on is not left to a drain that might never end.
+                self.trouble = None
                 await self._clear_marks(changes)
         return len(changes)
 
