@@ -23,6 +23,7 @@ from bank.neighbours import Neighbours
 from bank.offers import Offers
 from bank.prune import Prune
 from bank.queue import Workers
+from bank.reading import ReadAhead
 from bank.recall import Recall
 from bank.scopes import Scopes
 from bank.search import Search
@@ -32,6 +33,7 @@ from bank.sweeps import SweepKind, Sweeps
 from bank.sync import Sync
 from bank.upkeep import Upkeep
 from bank.vectors import Vectors
+from bank.words import WordCache
 from graph.errors import SetupError
 from graph.schema import apply_schema
 from graph.server import USER, Neo4jServer, ServerSettings
@@ -120,7 +122,10 @@ async def running(
             embedder.dimensions,
         )
         stack.push_async_callback(vectors.close)
-        sync = Sync(the_graph, vectors, embedder, alone=vectors.local)
+        words = WordCache()
+        reading = ReadAhead(words)
+        stack.push_async_callback(reading.stop)
+        sync = Sync(the_graph, vectors, embedder, reading, alone=vectors.local)
         await sync.open(check_index)
         stack.push_async_callback(sync.stop)
         search = Search(the_graph, vectors, embedder, sync, offers)
@@ -160,7 +165,8 @@ async def running(
             consolidation=consolidation,
             sweeps=sweeps,
             search=search,
-            recall=Recall(the_graph, sync, search, offers),
+            recall=Recall(the_graph, sync, search, offers, words),
+            reading=reading,
             sessions=Sessions(the_graph, sync, learning, workers.wake),
         )
 

@@ -113,7 +113,9 @@ async def serve(settings: Settings) -> None:
                     welcome(settings, time.monotonic() - started)
                     seconds = settings.warm_up_seconds if settings.embedded_neo4j else 0.0
                     warming = ahead(
-                        warm_up(cairn.graph, cairn.bank, cairn.recall, seconds, asking=cairn.embedder.local)
+                        warm_up(
+                            cairn.graph, cairn.bank, cairn.recall, cairn.reading, seconds, asking=cairn.embedder.local
+                        )
                     )
                 await asyncio.shield(serving)
             finally:

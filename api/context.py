@@ -10,6 +10,7 @@ from bank.embed import Embedder
 from bank.lesson_links import LessonLinks
 from bank.offers import Offers
 from bank.prune import Prune
+from bank.reading import ReadAhead
 from bank.recall import Recall
 from bank.scopes import Scopes
 from bank.search import Search
@@ -38,6 +39,7 @@ class Cairn:
     sweeps: Sweeps
     search: Search
     recall: Recall
+    reading: ReadAhead
     signals: Signals
     offers: Offers
     prune: Prune

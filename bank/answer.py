@@ -1,20 +1,21 @@
 """What recall has found, told: each memory with the best path to it and a sentence that says why it is there."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rank_bm25 import BM25Plus
 
 from bank import context
-from bank.cover import Energy, Source
+from bank.cover import Energy, Question, Source
 from bank.model import FoundMemory, RecallQuery, ToldPath
 from bank.paths import told
 from bank.search import found_by
 from bank.words import Idf, Words, as_written, names_in, spellings, stems_in_place
-from graph.model import Edge, Memory, Path
+from graph.model import Memory, Path
 from graph.store import Memories
+from graph.tasks import ahead, under_way
 from graph.walk import Way, best_routes
 
 ROUTES = 3  # ways to a memory among which their sentences choose
@@ -41,6 +42,7 @@ class Walk:
     energy: Energy = field(default_factory=Energy)
     ways: list[Way] = field(default_factory=list)
     weights: dict[str, float] = field(default_factory=dict)  # of their edges, as they were read
+    sentences: dict[str, str] = field(default_factory=dict)  # the beginnings of these
     # Memories that only an edge says to be there, in the revision that it names.
     brought: set[str] = field(default_factory=set)
 
@@ -63,6 +65,12 @@ class Found:
     taught: dict[str, int] = field(default_factory=dict)  # the lesson that was learnt from it
     again: dict[str, list[Again]] = field(default_factory=dict)  # what each seed's second search gave it
     walk: Walk = field(default_factory=lambda: Walk({}))
+
+    def cover(self, ids: Iterable[str], question: Question) -> None:
+        """What memories cover of the question, of those whose words are known."""
+        for id in ids:
+            if id not in self.covered and (words := self.words.get(id)) is not None:
+                self.covered[id] = question.covered(words.all)
 
     def forget(self, ids: Iterable[str]) -> None:
         """These memories may be others than was thought."""
@@ -91,61 +99,59 @@ async def tell(
     routes = find() if len(seen.walk.ways) <= MANY_WAYS else await asyncio.to_thread(find)
     steps = [step for id in ids for path in routes.get(id, ()) for step in path.steps]
     asked_again = {one.seed for id in ids for one in seen.again.get(id, ())}
-    memories, edges = await stored.by_ids(
-        [*ids, *(step.memory for step in steps), *asked_again],
-        [step.edge for step in steps if step.edge is not None],
-    )
+    walked = sorted({step.edge for step in steps if step.edge is not None})
+    reading = ahead(stored.by_ids([*ids, *(step.memory for step in steps), *asked_again], walked))
+    await under_way()
+    fits = _sentence_fits(spelt, {edge: seen.walk.sentences[edge] for edge in walked})
+    best_of = {id: sorted((_fitted(path, fits) for path in own), key=_best_path_first) for id, own in routes.items()}
+    memories, edges = await reading
     # What was deleted or changed since it was looked at is not told: its new text was neither found nor filtered.
     memories = {id: memory for id, memory in memories.items() if memory.revision == seen.revisions[id]}
     edges = {id: edge for id, edge in edges.items() if edge.weight == seen.walk.weights[id]}
-    fits = _sentence_fits(spelt, edges)
+    question = frozenset(spelt)
     found = []
     for id, score in answer:
         if id not in memories:
             continue
-        via = _best_told([_fitted(path, fits) for path in routes.get(id, ())], memories, edges)
-        walked = seen.walk.energy.along_edges(id)
+        via = next((one for path in best_of.get(id, ()) if (one := told(path, memories, edges)) is not None), None)
+        energy = seen.walk.energy.along_edges(id)
         found.append(
             FoundMemory.model_construct(
                 memory=memories[id],
                 score=score,
                 vector_score=seen.by_meaning.get(id),
                 bm25_score=seen.by_words.get(id),
-                path_score=walked if walked > 0 else None,
+                path_score=energy if energy > 0 else None,
                 via=via,
-                why=_why(id, via, spelt.keys(), memories, seen),
+                why=_why(id, via, question, memories, seen),
             )
         )
     paths = sorted((one.via for one in found if one.via is not None), key=lambda path: (-path.score, path.text))
     return found, paths[: asked.path_limit]
 
 
-def _sentence_fits(spelt: Mapping[str, str], edges: Mapping[str, Edge]) -> dict[str, float]:
+def _sentence_fits(spelt: Mapping[str, str], sentences: Mapping[str, str]) -> dict[str, float]:
     """How well each edge's sentence fits the question, 0 to 1, by BM25 among these sentences."""
-    ids = sorted(edges)
     # The last text is empty: BM25+ gives something even to a text without any of the words, and this is how much.
-    texts = [[*spellings(edges[id].text)] for id in ids] + [[]]
-    if not ids or not spelt or not any(texts):
-        return dict.fromkeys(ids, 0.0)
+    texts = [[*spellings(sentence)] for sentence in sentences.values()] + [[]]
+    if not spelt or not any(texts):
+        return dict.fromkeys(sentences, 0.0)
     *scores, nothing = BM25Plus(texts).get_scores(list(spelt))
     most = max(scores) - nothing
-    return {id: float((score - nothing) / most) if most > 0 else 0.0 for id, score in zip(ids, scores, strict=True)}
+    return {id: float((one - nothing) / most) if most > 0 else 0.0 for id, one in zip(sentences, scores, strict=True)}
 
 
 def _fitted(path: Path, fits: Mapping[str, float]) -> Path:
     """A path's score is its energy, up to half of it for sentences that fit the question."""
     own = [fits.get(step.edge, 0.0) for step in path.steps if step.edge is not None]
-    return path.model_copy(update={"score": path.score * (0.5 + 0.5 * sum(own) / len(own))})
+    return path._replace(score=path.score * (0.5 + 0.5 * sum(own) / len(own)))
 
 
-def _best_told(paths: Sequence[Path], memories: Mapping[str, Memory], edges: Mapping[str, Edge]) -> ToldPath | None:
-    for path in sorted(paths, key=lambda path: -path.score):
-        if (one := told(path, memories, edges)) is not None:
-            return one
-    return None
+def _best_path_first(path: Path) -> float:
+    return -path.score
 
 
-def _why(id: str, via: ToldPath | None, asked: Collection[str], memories: Mapping[str, Memory], seen: Found) -> str:
+def _why(id: str, via: ToldPath | None, asked: frozenset[str], memories: Mapping[str, Memory], seen: Found) -> str:
     """Why a memory is in the answer: every way that led to it."""
     reasons = [found_by(seen.by_meaning.get(id), seen.by_words.get(id))]
     if via is not None:
@@ -164,7 +170,7 @@ def _why(id: str, via: ToldPath | None, asked: Collection[str], memories: Mappin
     return " ".join(reason for reason in reasons if reason)
 
 
-def _found_again(id: str, hit: Again, asked: Collection[str], memories: Mapping[str, Memory], seen: Found) -> str:
+def _found_again(id: str, hit: Again, asked: frozenset[str], memories: Mapping[str, Memory], seen: Found) -> str:
     """What a seed's second search found: by what one of the two names and the other begins with, or without that."""
     seed = context.name(hit.seed)
     own, seeds = seen.words[id], seen.words[hit.seed]
@@ -180,11 +186,13 @@ def _found_again(id: str, hit: Again, asked: Collection[str], memories: Mapping[
     return f"Found by a second search from {seed}, {how}"
 
 
-def _named(one: Words, other: Words, text: str, others_text: str, asked: Collection[str]) -> str | None:
+def _named(one: Words, other: Words, text: str, others_text: str, asked: frozenset[str]) -> str | None:
     """The longest thing that one text names and the other begins with, as it is written there. A thing made of the
     question's words alone is none, nor is a single word that is written large only where a sentence begins."""
-    things = [thing for thing in one.things if thing <= other.lead and not thing <= frozenset(asked)]
-    if things and all(len(thing) == 1 for thing in things):
+    things = [thing for thing in one.things if thing <= other.lead and not thing <= asked]
+    if not things:
+        return None
+    if all(len(thing) == 1 for thing in things):
         names = names_in(text[:NAMED_CHARACTERS]) | names_in(others_text[:NAMED_CHARACTERS])
         things = [thing for thing in things if thing <= names]
     words = stems_in_place(others_text[:LEAD_CHARACTERS])

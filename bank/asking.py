@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bank.embed import Embedder
+from bank.hits import Hits, newest
 from bank.model import LessonQuery, team_of
 from bank.sync import Sync
-from bank.vectors import Hit, IndexAway, Vectors, newest
+from bank.vectors import IndexAway, Vectors
 from bank.words import plain_words
 from graph.errors import Unavailable
 from graph.model import MemoryFilter
@@ -70,8 +71,8 @@ class Asking:
     # ------------------------------------------------------------ memories
 
     async def search_memories(
-        self, filter: MemoryFilter, limit: int, worded: Callable[[Sequence[Hit]], None] = lambda hits: None
-    ) -> tuple[list[Hit], list[Hit]]:
+        self, filter: MemoryFilter, limit: int, worded: Callable[[Hits], None] = lambda hits: None
+    ) -> tuple[Hits, Hits]:
         """By meaning and by words. `worded` is told what words have found, while meaning is still looked for."""
 
         async def own() -> list[Vector]:
@@ -81,16 +82,21 @@ class Asking:
         (dense,), (words,) = await self._search(own, [self.text], filter, limit, lambda lists: worded(lists[0]))
         return dense, words
 
-    def expect_vectors(self, hits: Sequence[Hit]) -> None:
+    def expect_vectors(self, revisions: Mapping[str, int]) -> None:
         """The vectors of these memories will be asked for soon, or those of most of them: they are fetched meanwhile."""
-        if hits and self.degraded is None:
-            self._expected = ahead(self._vectors.memory_vectors({hit.key: hit.revision for hit in hits}))
+        if revisions and self.degraded is None:
+            self._expected = ahead(self._vectors.memory_vectors(revisions))
 
     async def search_again(
-        self, revisions: Mapping[str, int], texts: Sequence[str], filter: MemoryFilter, limit: int
-    ) -> tuple[list[list[Hit]], list[list[Hit]]]:
+        self,
+        revisions: Mapping[str, int],
+        texts: Sequence[str],
+        filter: MemoryFilter,
+        limit: int,
+        worded: Callable[[list[Hits]], None] = lambda lists: None,
+    ) -> tuple[list[Hits], list[Hits]]:
         """For each of some memories what lies between it and the question, and what a text says. A word that stands n
-        times in a text counts n times."""
+        times in a text counts n times. `worded`: as above."""
         await self.embedded()
         vector = self.vector
 
@@ -101,7 +107,7 @@ class Asking:
             assert vector is not None
             return [vector + SEED_IN_VECTOR * own[id] if id in own else vector for id in revisions]
 
-        return await self._search(between, texts, filter, limit)
+        return await self._search(between, texts, filter, limit, worded)
 
     async def _search(
         self,
@@ -109,17 +115,17 @@ class Asking:
         texts: Sequence[str],
         filter: MemoryFilter,
         limit: int,
-        worded: Callable[[list[list[Hit]]], None] = lambda lists: None,
-    ) -> tuple[list[list[Hit]], list[list[Hit]]]:
+        worded: Callable[[list[Hits]], None] = lambda lists: None,
+    ) -> tuple[list[Hits], list[Hits]]:
         """Several questions at once, each by a vector and by a text; the words are looked for while the vectors are
         still on their way."""
 
-        async def by_words() -> list[list[Hit]]:
+        async def by_words() -> list[Hits]:
             found = await self._vectors.memories_by_words(texts, filter, limit)
             worded(found)
             return found
 
-        async def by_meaning() -> list[list[Hit]]:
+        async def by_meaning() -> list[Hits]:
             return await self._vectors.memories_by_meaning(await vectors(), filter, limit)
 
         if self.degraded is None and not await self._sync.caught_up(PATIENT_SECONDS):
@@ -132,7 +138,7 @@ class Asking:
             if self.degraded is None:
                 lists = newest([*dense, *words])
                 return lists[: len(dense)], lists[len(dense) :]
-        nothing: list[list[Hit]] = [[] for _ in texts]
+        nothing = [Hits() for _ in texts]
         questions = {place: question for place, text in enumerate(texts) if (question := lucene(text))}
         if not questions:
             return nothing, nothing
@@ -142,12 +148,13 @@ class Asking:
         # A text without a word finds nothing, and the others what they find.
         found = dict(zip(questions, rows, strict=True))
         return nothing, [
-            [Hit(*hit) for hit in found[place]["hits"]] if place in found else [] for place in range(len(texts))
+            Hits.of(*zip(*found[place]["hits"], strict=True)) if place in found and found[place]["hits"] else Hits()
+            for place in range(len(texts))
         ]
 
     # ------------------------------------------------------------ lessons
 
-    async def lessons_by_words(self, query: LessonQuery, limit: int) -> list[Hit]:
+    async def lessons_by_words(self, query: LessonQuery, limit: int) -> Hits:
         """Need not wait for a vector."""
         if self.degraded is None:
             try:
@@ -155,7 +162,7 @@ class Asking:
             except IndexAway as error:
                 self._lost(error)
         if not (question := lucene(query.query)):
-            return []
+            return Hits()
         rows = await self._graph.read(
             "lessons_by_words",
             question=question,
@@ -166,9 +173,9 @@ class Asking:
             namespace=query.namespace,
             team=None if query.namespace is None else team_of(query.namespace),
         )
-        return [Hit(row["rb_id"], row["revision"], row["score"]) for row in rows]
+        return Hits.of(*([row[name] for row in rows] for name in ("rb_id", "revision", "score")))
 
-    async def lessons_by_meaning(self, query: LessonQuery, limit: int) -> tuple[list[Hit], list[Hit]]:
+    async def lessons_by_meaning(self, query: LessonQuery, limit: int) -> tuple[Hits, Hits]:
         """By the meaning of the lesson, and by that of its context."""
         await self.embedded()
         if self.degraded is None and self.vector is not None:
@@ -176,7 +183,7 @@ class Asking:
                 return await self._vectors.lessons_by_meaning(self.vector, query, limit)
             except IndexAway as error:
                 self._lost(error)
-        return [], []
+        return Hits(), Hits()
 
     def expect_lesson_vectors(self, revisions: Mapping[int, int]) -> None:
         """They will be asked for soon, or most of them: they are fetched meanwhile."""

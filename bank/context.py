@@ -28,6 +28,11 @@ GROUPS = {
 CONNECTIONS_TITLE = "Connections"
 LESSONS_SHARE = 0.5  # of the tokens; what lessons leave is for memories
 ENDS = (".", "!", "?", "…", "。", "！", "？")
+# The first sign of what a model's chat template marks a turn, a role or an end with.
+_CHAT_MARK = re.compile(
+    r"<(?=[|｜]|<?/?SYS>>|/?(?:s|bos|eos|pad|unk|(?:start|end)_of_turn)>)|\[(?=/?(?:INST|SYSTEM_PROMPT|TOOL_\w+|AVAILABLE_TOOLS)\])",
+    re.IGNORECASE,
+)
 _PLAIN = re.compile(r"[\w.:/@#+-]+")
 SHORTENED = " (shortened)"
 CLAUSE_CHARACTERS = 500  # of an edge's sentence in a path or a reason
@@ -121,8 +126,9 @@ def applying(lessons: Sequence[FoundLesson], question: str) -> list[FoundLesson]
 
 def quoted(text: str) -> str:
     """A stored text on one line, between quotes that it cannot close. What cannot be seen is written out, and no mark
-    of a chat template (`<|…|>`) survives."""
-    line = json.dumps(" ".join(text.split()), ensure_ascii=False).replace("<|", r"\u003c|")
+    of a chat template (`<|…|>`, `[INST]`, …) survives."""
+    line = json.dumps(" ".join(text.split()), ensure_ascii=False)
+    line = _CHAT_MARK.sub(lambda mark: f"\\u{ord(mark.group()):04x}", line)
     return line if line.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
 
 

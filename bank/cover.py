@@ -236,7 +236,13 @@ def scores_again(
     for id, closeness in by_meaning.items():
         found[id] = found.get(id, 0.0) + NAMES_DENSE * (0.25 + 0.75 * closeness)
     among = question.asked | names
-    scores = {id: score + NAMES_LEAD * question.lead_match(words[id].lead, among) for id, score in found.items()}
+    # Whom not even the best beginning would bring among the best need not be asked for it.
+    least = sorted(found.values(), reverse=True)[:BEST][-1:]
+    scores = {
+        id: score + NAMES_LEAD * question.lead_match(words[id].lead, among)
+        for id, score in found.items()
+        if score + NAMES_LEAD >= least[0]
+    }
     best = best_first(scores)[:BEST]
     return {
         id: scores[id]

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from bank.kept import Kept
 from graph.errors import SetupError, Unavailable
 from graph.maven import Pin, fetch
+from graph.tasks import under_way
 
 Vectors = npt.NDArray[np.float32]
 
@@ -86,6 +87,7 @@ class Embedder:
                 missing = list(dict.fromkeys(text for text in texts if text not in found))
                 if missing:
                     if sum(map(len, missing)) <= self._model.quick:
+                        await under_way()  # whoever asks may look for the words meanwhile
                         vectors = self._model.encode(missing, query)
                     else:
                         vectors = await asyncio.to_thread(self._model.encode, missing, query)

@@ -181,7 +181,7 @@ class Harvest:
             [vectors[draft.key_lesson] for draft in others], work.namespace, NEAREST
         )
         given = await asyncio.to_thread(GivenLessons, work)
-        near = {hit.key for some in hits for hit in some} | set(given.mentioned)
+        near = {rb_id for some in hits for rb_id in some.scores} | set(given.mentioned)
         rows = await tx.run("lessons_to_compare", ids=sorted(near)) if near else []
         known = {lesson.rb_id: lesson for lesson in (*map(Lesson.from_row, rows), *held)}.values()
         givens = [lesson for lesson in known if given.has(lesson)]

@@ -7,10 +7,11 @@ from typing import Any
 from bank import cover, fuse
 from bank.answer import Found
 from bank.asking import Asking
+from bank.hits import Hits, revisions_of
 from bank.model import RecallQuery
 from bank.search import CANDIDATES, MOST_CANDIDATES, untrue
 from bank.sync import Sync
-from bank.vectors import MEMORIES, Hit
+from bank.vectors import MEMORIES
 from bank.words import Idf, WordCache, Words, words_of
 from graph.session import Graph
 
@@ -18,34 +19,34 @@ LONG_TEXTS = 200_000  # characters whose words are found in a thread, so that ot
 
 
 class Looking:
-    def __init__(self, graph: Graph, sync: Sync) -> None:
+    def __init__(self, graph: Graph, sync: Sync, words: WordCache) -> None:
         self._graph = graph
         self._sync = sync
-        self.words = WordCache()
+        self.words = words
 
     async def first_search(self, asked: RecallQuery, asking: Asking, seen: Found) -> None:
         filter = asked.known_then()
         wanted = max(CANDIDATES, asked.limit)
         rarity, counted = Idf(), dict[str, Words]()
 
-        def worded(hits: Sequence[Hit]) -> None:
+        def worded(hits: Hits) -> None:
             """Words are counted while meaning is still looked for: most of what they have found will be confirmed."""
-            known = {hit.key: text for hit in hits if (text := self.words.get(hit.key, hit.revision)) is not None}
+            known = self.words.known(hits.revisions)
             new = {id: text for id, text in known.items() if id not in counted}
             rarity.add(new.values())
             counted.update(new)
 
         while True:
             dense, words = await asking.search_memories(filter, wanted, worded)
-            asking.expect_vectors([*dense[: cover.SEEDS_AGAIN], *words[: cover.SEEDS_AGAIN]])
+            asking.expect_vectors(dict(pair for hits in (dense, words) for pair in hits.first(cover.SEEDS_AGAIN)))
             await self.look(revisions_of([dense, words]), asked, seen)
             # A stale row or a filter that only the graph knows has taken too many: ask for more.
             short = len(seen.words) < asked.limit
             if not short or max(len(dense), len(words)) < wanted or wanted >= MOST_CANDIDATES:
                 break
             wanted = min(wanted * 4, MOST_CANDIDATES)
-        seen.by_meaning = {hit.key: hit.score for hit in dense if hit.key in seen.words}
-        seen.by_words = {hit.key: hit.score for hit in words if hit.key in seen.words}
+        seen.by_meaning = dense.among(seen.words)
+        seen.by_words = words.among(seen.words)
         seen.hybrid = fuse.combine((0.5, seen.by_meaning), (asking.words_share, seen.by_words))
         seen.best = cover.best_first(seen.hybrid)[: cover.BEST]
         if all(seen.words.get(id) is text for id, text in counted.items()):
@@ -54,16 +55,20 @@ class Looking:
         else:
             seen.rarity = Idf(seen.words.values())
 
-    async def look(self, revisions: Mapping[str, int | None], asked: RecallQuery, seen: Found) -> None:
-        """Confirms memories: they exist, in the revision that was found (None: in any), and pass the filter. Where the
-        words of that revision are at hand, the index is trusted for now; who leads on and who is told is confirmed."""
-        wanted = sorted(revisions.keys() - seen.words.keys())
+    def trust(self, revisions: Mapping[str, int | None], seen: Found) -> None:
+        """Where the words of a memory are at hand, in the revision that was found, the index is trusted for now."""
         if seen.trusting:
-            for id in wanted:
-                revision = revisions[id]
-                if revision is not None and (known := self.words.get(id, revision)) is not None:
-                    seen.words[id], seen.revisions[id], seen.shared[id] = known, revision, 0.0
-            wanted = [id for id in wanted if id not in seen.words]
+            new = {id: revision for id, revision in revisions.items() if id not in seen.words and revision is not None}
+            known = self.words.known(new)
+            seen.words |= known
+            seen.revisions |= {id: new[id] for id in known}
+            seen.shared |= dict.fromkeys(known, 0.0)
+
+    async def look(self, revisions: Mapping[str, int | None], asked: RecallQuery, seen: Found) -> None:
+        """Confirms memories: they exist, in the revision that was found (None: in any), and pass the filter. Those that are
+        trusted are confirmed later, if they lead on or are told."""
+        self.trust(revisions, seen)
+        wanted = sorted(revisions.keys() - seen.words.keys())
         if not wanted:
             return
         held = {id: kept for id in wanted if (kept := self.words.last(id)) is not None}
@@ -90,7 +95,3 @@ class Looking:
                 self.words.put(id, revision, words[id])
             seen.revisions[id] = revision
             seen.shared[id] = shared / max(1, len(asked.tags))
-
-
-def revisions_of(lists: Sequence[Sequence[Hit]]) -> dict[str, int | None]:
-    return {hit.key: hit.revision for hits in lists for hit in hits}

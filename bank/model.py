@@ -257,14 +257,14 @@ class LessonQuery(Value):
     as_of: datetime | None = None  # only what was recorded by then
 
 
-class ToldStep(Value):
+class ToldStep(NamedTuple):
     memory: Memory
     edge: Edge | None
     forward: bool
     energy: float
 
 
-class ToldPath(Value):
+class ToldPath(NamedTuple):
     """A path with the records that it runs over, and as prose."""
 
     score: float
@@ -272,7 +272,7 @@ class ToldPath(Value):
     text: str
 
 
-class SourceTrace(Value):
+class SourceTrace(NamedTuple):
     """One way from a memory that a lesson was learnt from to an origin; its strength is the product of the weights."""
 
     origin: Memory
@@ -280,7 +280,7 @@ class SourceTrace(Value):
     strength: float
 
 
-class Provenance(Value):
+class Provenance(NamedTuple):
     """Where a lesson comes from, strongest trace first. `missing`: sources deleted since. `complete`: it has sources,
     none is missing, and each reaches a DataSource or a UserRequest. `truncated`: there may be more traces than these."""
 

@@ -107,7 +107,9 @@ class Neighbours:
             lists = await self._vectors.near_lessons(wanted, namespace, NEAREST + 1, LessonStatus.ACTIVE)
             self._adapt(time.monotonic() - began)
             for rb_id, hits in zip(some, lists, strict=True):
-                near |= {_pair(rb_id, hit.key): hit.score for hit in hits if hit.score >= least and hit.key != rb_id}
+                near |= {
+                    _pair(rb_id, key): score for key, score in hits.scores.items() if score >= least and key != rb_id
+                }
         return near
 
     def _adapt(self, took: float) -> None:

@@ -33,7 +33,7 @@ def told(path: Path, memories: Mapping[str, Memory], edges: Mapping[str, Edge]) 
     if any(step.memory not in memories or (step.edge is not None and step.edge not in edges) for step in path.steps):
         return None
     steps = tuple(
-        ToldStep.model_construct(
+        ToldStep(
             memory=memories[step.memory],
             edge=None if step.edge is None else edges[step.edge],
             forward=step.forward,
@@ -41,7 +41,7 @@ def told(path: Path, memories: Mapping[str, Memory], edges: Mapping[str, Edge]) 
         )
         for step in path.steps
     )
-    return ToldPath.model_construct(score=path.score, steps=steps, text=prose(steps))
+    return ToldPath(score=path.score, steps=steps, text=prose(steps))
 
 
 def prose(steps: Sequence[Any]) -> str:

@@ -14,18 +14,18 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import NamedTuple
 
-from bank import context, cover, fuse
-from bank.answer import Again, Found, Walk, tell
+from bank import context, cover
+from bank.again import Said, SecondSearch
+from bank.answer import Found, Walk, tell
 from bank.asking import Asking
 from bank.cover import Question, Source
 from bank.edges import Edges, EdgesOf, MetUntrue, known_edges
-from bank.looking import Looking, revisions_of
+from bank.looking import Looking
 from bank.model import FoundLesson, FoundMemory, LessonQuery, RecallQuery, Standing, ToldPath
 from bank.offers import Offers
-from bank.search import CANDIDATES, Search, offered, rank_lessons
+from bank.search import Search, offered, rank_lessons
 from bank.sync import Sync
-from bank.vectors import Hit
-from bank.words import LONGEST_WORD, Words, spellings
+from bank.words import WordCache, Words, spellings
 from graph.ids import mint, readable
 from graph.session import Graph
 from graph.store import Memories
@@ -35,10 +35,7 @@ from graph.walk import Way
 TEACHING = 3  # lessons that seed the memories they were learnt from
 TAUGHT = 0.05  # the energy of a memory that the best lesson was learnt from
 LED_TO = 0.5  # how much of a memory's score makes the lesson fit that it points at
-REPEATED, REPEATED_KNOWN, REPEATED_NAME = 10, 3, 6  # a word n times in a BM25 query counts n times
-NAMES = 64  # of a seed that names more, its first names
 LessonHits = tuple[dict[int, Standing], dict[int, float]]  # as `Search.lesson_hits` returns them
-Said = dict[str, dict[str, float]]  # from a memory to its neighbours, the share of the question that the edges say
 
 
 class Told(NamedTuple):
@@ -47,14 +44,6 @@ class Told(NamedTuple):
     memories: Sequence[FoundMemory] = ()
     paths: Sequence[ToldPath] = ()
     pointed: asyncio.Task[dict[int, Standing]] | None = None
-
-
-class Scored(NamedTuple):
-    """What a seed's second search found: how well it fits, and its similarity by meaning and by words."""
-
-    scores: dict[str, float]
-    by_meaning: dict[str, float]
-    by_words: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -90,12 +79,12 @@ class Recalled:
 
 
 class Recall:
-    def __init__(self, graph: Graph, sync: Sync, search: Search, offers: Offers) -> None:
+    def __init__(self, graph: Graph, sync: Sync, search: Search, offers: Offers, words: WordCache) -> None:
         self._graph = graph
         self._search = search
         self._offers = offers
         self._memories = Memories(graph)
-        self._looking = Looking(graph, sync)
+        self._looking = Looking(graph, sync, words)
         self._edges = known_edges()
 
     async def recall(self, asked: RecallQuery) -> Recalled:
@@ -149,18 +138,19 @@ class Recall:
         question = Question(spelt, seen.rarity)
         itself = cover.by_the_best({id: _said_at_once(seen.words[id], question) for id in seen.best})
         _weigh(seen.words, question, itself, seen)
-        again = cover.choose_seeds(seen.direct, seen.covered, question)[: cover.SEEDS_AGAIN]
-        searched = ahead(self._search_again(asked, asking, spelt, question, again, seen))
+        seeds = cover.choose_seeds(seen.direct, seen.covered, question)[: cover.SEEDS_AGAIN]
+        again = SecondSearch(self._looking, asked, asking, spelt, question, seeds, seen)
         await under_way()
         edges = Edges(self._graph, self._edges, asked, seen.revisions, seen.trusting)
         for assume in (True, False):
             sentences = ahead(self._said_at_edges(edges, question, seen, assume))
             (seen.walk, confirmed), scored = await asyncio.gather(
-                self._walk_from_the_best(asked, question, lessons, again, sentences, edges, seen, assume),
-                self._score_again(asked, searched, question, again, sentences, seen),
+                self._walk_from_the_best(asked, question, lessons, seeds, sentences, edges, seen, assume),
+                again.scored(sentences),
             )
             learnt = bool((await lessons)[0])
-            told, whole = await self._chosen(asked, spelt, question, again, scored, seen, learnt)
+            seen.again = again.gained(scored, seen.walk.energy)
+            told, whole = await self._chosen(asked, spelt, question, seen, learnt)
             if await confirmed:
                 break
             seen.forget(seen.walk.brought)
@@ -173,19 +163,12 @@ class Recall:
         asked: RecallQuery,
         spelt: Mapping[str, str],
         question: Question,
-        again: Sequence[Source],
-        scored: Sequence[Scored],
         seen: Found,
         learnt: bool,
     ) -> tuple[Told, bool]:
         """The answer, by all that the walk and the second search have found, and whether all of it could be told. `learnt`:
         there are lessons, so that those which its memories point at are read along with these."""
         energy = seen.walk.energy
-        seen.again = {}
-        for seed, hits in zip(again, scored, strict=True):
-            for id, gain in energy.found_again(seed, hits.scores, seen.covered, question).items():
-                hit = Again(seed.id, gain, hits.by_meaning.get(id), hits.by_words.get(id))
-                seen.again.setdefault(id, []).append(hit)
         answer = cover.choose_answer(
             {id: energy.of(id) * (1 + seen.shared[id]) for id in energy.gains},
             seen.hybrid,
@@ -256,8 +239,7 @@ class Recall:
             leaving: dict[str, list[Way]] = {}
             for way in ways:
                 leaving.setdefault(way.source, []).append(way)
-                if way.target not in seen.covered:
-                    seen.covered[way.target] = question.covered(seen.words[way.target].all)
+            seen.cover({way.target for way in ways}, question)
             for source in sources:
                 walk.energy.walk(source, leaving.get(source.id, ()), seen.covered, question)
             walk.ways += ways
@@ -279,81 +261,26 @@ class Recall:
         """The edges that were not walked yet, to memories whose words are known now."""
         tags = max(1, len(asked.tags))
         ways: list[Way] = []
-        unread: dict[str, int | None] = {}
+        met: dict[str, int] = {}  # memories that only an edge says to be there, in the revision that it names
+        shares: dict[str, float] = {}
         for source in sorted(source.id for source in sources):
-            for edge, target, weight, forward, revision, _, shared in edges[source].edges:
+            for edge, target, weight, forward, revision, sentence, shared in edges[source].edges:
                 if edge in walked:
                     continue
                 on_edge, on_target = shared or (0, 0)
-                heavier = min(1.0, weight * (1 + cover.EDGE_TAGS * on_edge / tags))
+                heavier = min(1.0, weight * (1 + cover.EDGE_TAGS * on_edge / tags)) if on_edge else weight
                 ways.append(Way(edge, source, target, heavier, forward))
                 walk.weights[edge] = weight
-                if target in seen.words:
-                    continue
-                if (words := self._looking.words.get(target, revision)) is not None:
-                    seen.words[target] = words
-                    seen.revisions[target] = revision
-                    seen.shared[target] = on_target / tags
-                    walk.brought.add(target)
-                else:
-                    unread[target] = None
-        await self._looking.look(unread, asked, seen)
+                walk.sentences[edge] = sentence
+                if target not in seen.words:
+                    met[target], shares[target] = revision, on_target / tags
+        known = self._looking.words.known(met)
+        seen.words |= known
+        seen.revisions |= {id: met.pop(id) for id in known}
+        seen.shared |= {id: shares[id] for id in known}
+        walk.brought |= known.keys()
+        await self._looking.look(dict.fromkeys(met), asked, seen)
         return [way for way in ways if way.target in seen.words]
-
-    # ------------------------------------------------------------ the second search
-
-    async def _search_again(
-        self,
-        asked: RecallQuery,
-        asking: Asking,
-        spelt: Mapping[str, str],
-        question: Question,
-        seeds: Sequence[Source],
-        seen: Found,
-    ) -> tuple[list[list[Hit]], list[list[Hit]]]:
-        """The best seeds ask once more: for what they name, and for what lies between them and the question."""
-        if not seeds or not spelt:
-            return [[] for _ in seeds], [[] for _ in seeds]
-        texts = [
-            _repeated(spelt, question, seen.words[seed.id], cover.names_for(seen.words[seed.id], question))
-            for seed in seeds
-        ]
-        dense, words = await asking.search_again(
-            {seed.id: seen.revisions[seed.id] for seed in seeds}, texts, asked.known_then(), CANDIDATES
-        )
-        return dense, words
-
-    async def _score_again(
-        self,
-        asked: RecallQuery,
-        searched: asyncio.Task[tuple[list[list[Hit]], list[list[Hit]]]],
-        question: Question,
-        seeds: Sequence[Source],
-        sentences: asyncio.Task[Said],
-        seen: Found,
-    ) -> list[Scored]:
-        """How well the hits of each seed fit."""
-        dense, words = await searched
-        await self._looking.look(revisions_of([*dense, *words]), asked, seen)
-        said = await sentences
-        scored = []
-        for seed, near, worded in zip(seeds, dense, words, strict=True):
-            by_words = {hit.key: hit.score for hit in worded if hit.key in seen.words and hit.key != seed.id}
-            by_meaning = {hit.key: hit.score for hit in near if hit.key in seen.words and hit.key != seed.id}
-            for id in by_words.keys() | by_meaning.keys():
-                if id not in seen.covered:
-                    seen.covered[id] = question.covered(seen.words[id].all)
-            scores = cover.scores_again(
-                by_words,
-                fuse.min_max(by_meaning),
-                seen.words,
-                seen.words[seed.id],
-                frozenset(cover.names_for(seen.words[seed.id], question)),
-                said.get(seed.id, {}),
-                question,
-            )
-            scored.append(Scored(scores, by_meaning, by_words))
-        return scored
 
     # ------------------------------------------------------------ lessons
 
@@ -415,15 +342,3 @@ def _said(own: EdgesOf, question: Question) -> dict[str, float]:
 def _said_at_once(words: Words, question: Question) -> float:
     """The share of the question that one sentence of a text says by itself."""
     return max((question.share(question.covered(sentence)) for sentence in words.sentences), default=0.0)
-
-
-def _repeated(spelt: Mapping[str, str], question: Question, seed: Words, names: Mapping[str, str]) -> str:
-    """A BM25 query in which words are repeated by their weight."""
-    parts: list[str] = []
-    for word in question.words:
-        if len(spelt[word]) <= LONGEST_WORD:
-            parts += [spelt[word]] * (REPEATED_KNOWN if word in seed.all else REPEATED)
-    for word, spelling in list(names.items())[:NAMES]:
-        if word not in spelt and len(spelling) <= LONGEST_WORD:
-            parts += [spelling] * REPEATED_NAME
-    return " ".join(parts)

@@ -12,6 +12,7 @@ import numpy as np
 from bank import fuse
 from bank.asking import Asking
 from bank.embed import Embedder
+from bank.hits import Hits, newest, revisions_of
 from bank.lesson_links import (
     MOST_STEPS,
     LessonLinks,
@@ -27,7 +28,7 @@ from bank.lessons import Lessons
 from bank.model import FoundLesson, FoundMemory, Lesson, LessonQuery, LessonStatus, Scope, Standing, team_of
 from bank.offers import Offers
 from bank.sync import Sync
-from bank.vectors import LESSONS, MEMORIES, Hit, Vectors, newest
+from bank.vectors import LESSONS, MEMORIES, Vectors
 from graph.model import Memory, MemoryFilter, memory_from_row
 from graph.session import Graph
 from graph.store import Memories
@@ -76,17 +77,17 @@ class Search:
             wanted = min(wanted * 4, MOST_CANDIDATES)
 
     async def _true_memories(
-        self, asking: Asking, dense: Sequence[Hit], words: Sequence[Hit], filter: MemoryFilter, limit: int
+        self, asking: Asking, dense: Hits, words: Hits, filter: MemoryFilter, limit: int
     ) -> list[FoundMemory]:
         """The best of the hits that are true: they exist, in the revision that was found, and pass the filter."""
-        revisions = {hit.key: hit.revision for hit in (*dense, *words)}
+        revisions = revisions_of([dense, words])
         if not revisions:
             return []
         by_meaning, by_words, fused = _fused(dense, words, revisions, asking.words_share)
         best = _best(fused, limit)
         # The answer depends on those that would be shown, and on the ends of both lists, by which scores are brought to
         # 0..1: if these are true, it does not matter what the others are. If one is not, all of them are looked at.
-        ends = [hit.key for hits in (dense, words) for hit in (*hits[:1], *hits[-1:])]
+        ends = [key for hits in (dense, words) for key in (*list(hits.scores)[:1], *list(hits.scores)[-1:])]
         looked_at = revisions.keys() if filter.text_contains is not None else {*best, *ends}
         true, memories = await self._looked_at(looked_at, revisions, best, filter)
         if len(true) < len(looked_at):
@@ -140,13 +141,13 @@ class Search:
         while True:
             meaning = ahead(asking.lessons_by_meaning(query, wanted))
             words = await asking.lessons_by_words(query, wanted)
-            worded = {hit.key: hit.revision for hit in words}
+            worded = words.revisions
             confirming = ahead(self._true_lessons(worded, query))
             # What is chosen differs by the vectors, and mostly of these: they come meanwhile.
-            asking.expect_lesson_vectors(dict(list(worded.items())[:RANKED]))
+            asking.expect_lesson_vectors(dict(words.first(RANKED)))
             by_lesson, by_context, words = newest([*await meaning, words])
             lists = (by_lesson, by_context, words)
-            revisions = {hit.key: hit.revision for hits in lists for hit in hits}
+            revisions = revisions_of(lists)
             best = _best(_fits(lists, revisions, asking), max(RANKED, 4 * query.limit))
             read, true = worded, await confirming
             # Of those that meaning alone has found the best are confirmed, too; all, where too few may be offered.
@@ -280,19 +281,18 @@ def likely_shown(query: LessonQuery) -> int:
     return 3 * query.limit
 
 
-def _fits(lists: Sequence[Sequence[Hit]], among: Collection[int], asking: Asking) -> dict[int, float]:
+def _fits(lists: Sequence[Hits], among: Collection[int], asking: Asking) -> dict[int, float]:
     """How well each of these lessons fits the question, 0 to 1."""
-    by_lesson, by_context, by_words = ({hit.key: hit.score for hit in hits if hit.key in among} for hits in lists)
+    by_lesson, by_context, by_words = (hits.among(among) for hits in lists)
     worded = LESSON_WORDS if asking.degraded is None else 1.0
     return fuse.combine((LESSON_MEANING, by_lesson), (LESSON_MEANING, by_context), (worded, by_words))
 
 
 def _fused(
-    dense: Sequence[Hit], words: Sequence[Hit], among: Collection[str], words_share: float
+    dense: Hits, words: Hits, among: Collection[str], words_share: float
 ) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
     """The scores of the hits that count: by meaning, by words, and both in one."""
-    by_meaning = {hit.key: hit.score for hit in dense if hit.key in among}
-    by_words = {hit.key: hit.score for hit in words if hit.key in among}
+    by_meaning, by_words = dense.among(among), words.among(among)
     return by_meaning, by_words, fuse.combine((0.5, by_meaning), (words_share, by_words))
 
 

@@ -35,6 +35,7 @@ from typing import Any, NamedTuple, TypeVar
 from bank.embed import Embedder
 from bank.integrity import KINDS, PAGE, Disagreements, Integrity, Kind
 from bank.model import Lesson
+from bank.reading import ReadAhead
 from bank.rows import lesson_row, memory_row
 from bank.vectors import LESSONS, MEMORIES, SECONDS, WRITE_SECONDS, IndexAway, Vectors
 from graph.errors import CairnError, Unavailable
@@ -157,8 +158,9 @@ class Sync:
     leave two rows.
     """
 
-    def __init__(self, graph: Graph, vectors: Vectors, embedder: Embedder, alone: bool) -> None:
+    def __init__(self, graph: Graph, vectors: Vectors, embedder: Embedder, reading: ReadAhead, alone: bool) -> None:
         self._graph = graph
+        self._reading = reading
         self._vectors = vectors
         self._embedder = embedder
         self._alone = alone
@@ -262,6 +264,7 @@ class Sync:
             if changes:
                 self._given_up = max(self._given_up, revision)
             return done
+        self._reading.expect(one.record for one in changes if isinstance(one.record, Memory))
         self._jobs.append(Job(revision, deque(changes), done, ahead))
         self._queued.add(revision)
         self._work.set()

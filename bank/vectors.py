@@ -8,7 +8,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import grpc
 import numpy as np
@@ -19,6 +19,7 @@ from pymilvus.grpc_gen.common_pb2 import DslType, KeyValuePair, PlaceholderGroup
 from pymilvus.grpc_gen.milvus_pb2 import SearchRequest
 
 from bank import expressions
+from bank.hits import Hits
 from bank.kept import Kept
 from bank.lite import MilvusLite
 from bank.model import LessonQuery, LessonStatus
@@ -38,14 +39,6 @@ T = TypeVar("T")
 Vector = npt.NDArray[np.float32]
 
 logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # what goes wrong is reported by us, once
-
-
-class Hit(NamedTuple):
-    """A row that a search found: whose it is (a memory's id, a lesson's rb_id), in which revision, how close."""
-
-    key: Any
-    revision: int
-    score: float
 
 
 class LeanClient(AsyncMilvusClient):  # type: ignore[misc]
@@ -107,15 +100,15 @@ class LeanClient(AsyncMilvusClient):  # type: ignore[misc]
         return answer.results
 
 
-def _hits(found: Any, owner: str) -> list[list[Hit]]:
+def _hits(found: Any, owner: str) -> list[Hits]:
     """The lists of hits in what a search returned in columns, one list after the other."""
     fields = {field.field_name: field.scalars for field in found.fields_data}
     if not fields:
-        return [[] for _ in found.topks]
-    owners = fields[owner].string_data.data if owner == "pointer_to_node" else fields[owner].long_data.data
-    rows = zip(owners[:], fields["revision"].long_data.data[:], found.scores[:], strict=True)
-    hits = map(Hit._make, rows)
-    return [list(itertools.islice(hits, length)) for length in found.topks]
+        return [Hits() for _ in found.topks]
+    owners = (fields[owner].string_data if owner == "pointer_to_node" else fields[owner].long_data).data
+    revisions = fields["revision"].long_data.data
+    ends = list(itertools.accumulate(found.topks, initial=0))
+    return [Hits.of(owners[a:b], revisions[a:b], found.scores[a:b]) for a, b in itertools.pairwise(ends)]
 
 
 def comparable(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,17 +117,6 @@ def comparable(values: Mapping[str, Any]) -> dict[str, Any]:
         name: value if value is None or isinstance(value, str | int) else sorted(value)
         for name, value in values.items()
     }
-
-
-def newest(lists: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
-    """Of two rows of one record, as there may be for a moment while it is deleted and made anew, only the later one:
-    revisions are minted in the order of time."""
-    last: dict[Any, int] = {}
-    for hits in lists:
-        for hit in hits:
-            if hit.revision > last.get(hit.key, -1):
-                last[hit.key] = hit.revision
-    return [[hit for hit in hits if hit.revision == last[hit.key]] for hits in lists]
 
 
 class IndexAway(Unavailable):
@@ -400,13 +382,13 @@ class Vectors:
 
     # ------------------------------------------------------------ searches
 
-    async def memories_by_meaning(self, vectors: Sequence[Vector], filter: MemoryFilter, limit: int) -> list[list[Hit]]:
+    async def memories_by_meaning(self, vectors: Sequence[Vector], filter: MemoryFilter, limit: int) -> list[Hits]:
         """Several questions in one call."""
         return await self._searches(
             MEMORIES, "dense_vector", vectors, expressions.of_memories(self._tenant, filter), limit
         )
 
-    async def memories_by_words(self, texts: Sequence[str], filter: MemoryFilter, limit: int) -> list[list[Hit]]:
+    async def memories_by_words(self, texts: Sequence[str], filter: MemoryFilter, limit: int) -> list[Hits]:
         """Several questions in one call. A word that stands n times in a text counts n times."""
         return await self._searches(
             MEMORIES, "sparse_vector", texts, expressions.of_memories(self._tenant, filter), limit
@@ -416,7 +398,7 @@ class Vectors:
         """By id; a memory that is indexed in another revision than this is left out."""
         return await self._stored_vectors(MEMORIES, "dense_vector", revisions)
 
-    async def lessons_by_meaning(self, vector: Vector, query: LessonQuery, limit: int) -> tuple[list[Hit], list[Hit]]:
+    async def lessons_by_meaning(self, vector: Vector, query: LessonQuery, limit: int) -> tuple[Hits, Hits]:
         """By the meaning of the lesson, and by that of its context."""
         expression = expressions.of_lessons(self._tenant, query)
         (by_lesson,), (by_context,) = await asyncio.gather(
@@ -425,7 +407,7 @@ class Vectors:
         )
         return by_lesson, by_context
 
-    async def lessons_by_words(self, query: LessonQuery, limit: int) -> list[Hit]:
+    async def lessons_by_words(self, query: LessonQuery, limit: int) -> Hits:
         """By the words of their contexts."""
         expression = expressions.of_lessons(self._tenant, query)
         (found,) = await self._searches(LESSONS, "context_sparse_vector", [query.query], expression, limit)
@@ -433,7 +415,7 @@ class Vectors:
 
     async def near_lessons(
         self, vectors: Sequence[Vector], namespace: str | None, limit: int, status: LessonStatus | None = None
-    ) -> list[list[Hit]]:
+    ) -> list[Hits]:
         """The lessons of a namespace or of all, whatever their status unless one is asked for, that are nearest in meaning
         to each of these vectors."""
         expression = expressions.of_namespace(self._tenant, namespace, status)
@@ -476,12 +458,12 @@ class Vectors:
 
     async def _searches(
         self, collection: str, field: str, wanted: Sequence[Vector] | Sequence[str], expression: str, limit: int
-    ) -> list[list[Hit]]:
+    ) -> list[Hits]:
         """A list of hits for each thing wanted."""
         if not wanted:
             return []
         if await self._is_empty(collection):
-            return [[] for _ in wanted]
+            return [Hits() for _ in wanted]
         owner = _owner(collection)
         # Without `timeout`, for which pymilvus makes a task: `_call` and the request itself have one.
         search = self._call(
@@ -499,7 +481,7 @@ class Vectors:
         except Unavailable:
             self._filled.discard(collection)  # its last row may be gone
             if isinstance(wanted[0], str) and await self._is_empty(collection):
-                return [[] for _ in wanted]
+                return [Hits() for _ in wanted]
             raise
         return _hits(found, owner)
 

@@ -14,6 +14,7 @@ from typing import Any
 from bank.bank import Bank, RememberCall, Remembered
 from bank.edges import EDGES_OF_A_MEMORY, SENTENCE_CHARACTERS
 from bank.model import LessonDraft, RecallQuery, first_words
+from bank.reading import ReadAhead
 from bank.recall import Recall
 from graph.errors import CairnError
 from graph.ids import mint_edge_id, mint_memory_id
@@ -24,10 +25,13 @@ log = logging.getLogger("cairn.warmup")
 
 READ_BACK = 4  # times: reads are more frequent than writes, and cost less
 RECORDS = 20  # memories and lessons of a rehearsed write: as many as a search confirms
+NEWEST = 500  # memories whose words are read ahead; in one page, which may be of long texts
 QUESTIONS = 40  # the next recall then took 0.1 s on 6,000 memories; without them 1.2 to 4 s
 
 
-async def warm_up(graph: Graph, bank: Bank, recall: Recall, seconds: float, asking: bool = True) -> None:
+async def warm_up(
+    graph: Graph, bank: Bank, recall: Recall, reading: ReadAhead, seconds: float, asking: bool = True
+) -> None:
     """For a task that is cancelled at the end. `seconds` for rehearsals, of which there is one in any case; `asking`:
     questions, too; an embedder that is elsewhere may cost money."""
     try:
@@ -37,9 +41,10 @@ async def warm_up(graph: Graph, bank: Bank, recall: Recall, seconds: float, aski
             await _rehearse(graph, bank)
         if asking:
             await (await recall.answered(RecallQuery(query="What is known?"))).context
-            newest = await bank.memories.page(MemoryFilter(), QUESTIONS, None)
-            for memory in newest.nodes:
+            newest = await bank.memories.page(MemoryFilter(), NEWEST, None)
+            for memory in newest.nodes[:QUESTIONS]:
                 await recall.answered(RecallQuery(query=first_words(memory.text)))
+            reading.expect(reversed(newest.nodes))
     except CairnError as error:
         log.debug("not warmed up: %s", error)  # a store is away, which others tell
     except Exception:  # nobody waits for it

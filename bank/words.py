@@ -5,7 +5,7 @@ import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -206,9 +206,13 @@ class WordCache:
         """The revision that is kept, and its words."""
         return self._kept.get(id)
 
-    def get(self, id: str, revision: int) -> Words | None:
-        kept = self._kept.get(id)
-        return kept[1] if kept is not None and kept[0] == revision else None
+    def known(self, revisions: Mapping[str, int]) -> dict[str, Words]:
+        """Of these memories those whose words are at hand, in the revision that is asked for."""
+        found = {}
+        for id, revision in revisions.items():
+            if (kept := self._kept.get(id)) is not None and kept[0] == revision:
+                found[id] = kept[1]
+        return found
 
     def put(self, id: str, revision: int, words: Words) -> None:
         self._kept.put(id, (revision, words))

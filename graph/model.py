@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from enum import StrEnum
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -218,7 +218,7 @@ class MemoryFilter(Value):
         }
 
 
-class Step(Value):
+class Step(NamedTuple):
     """One step of a path: where it arrived, over which edge (none for the first), along it or against it."""
 
     memory: str
@@ -227,7 +227,7 @@ class Step(Value):
     energy: float
 
 
-class Path(Value):
+class Path(NamedTuple):
     score: float
     steps: tuple[Step, ...]
 

@@ -9,6 +9,8 @@ CALL (state) {
   RETURN s
 }
 WITH s ORDER BY s.id DESC LIMIT $limit
+// Its state first: a session that is done has its lessons, also where it is done while it is read.
+WITH s, s {.*, created_at: toString(s.created_at), updated_at: toString(s.updated_at), due_at: toString(s.due_at)} AS properties
 CALL (s) {
   OPTIONAL MATCH (s)-[r:RECORDED]->(m:Memory)
   WITH m, r ORDER BY r.place
@@ -19,5 +21,5 @@ CALL (s) {
   WITH l ORDER BY l.rb_id
   RETURN collect(l.rb_id) AS lessons
 }
-WITH s, memories, lessons ORDER BY s.id DESC
-RETURN collect({properties: s {.*, created_at: toString(s.created_at), updated_at: toString(s.updated_at), due_at: toString(s.due_at)}, memories: memories, lessons: lessons}) AS rows
+WITH properties, memories, lessons ORDER BY properties.id DESC
+RETURN collect({properties: properties, memories: memories, lessons: lessons}) AS rows

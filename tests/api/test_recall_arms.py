@@ -379,7 +379,7 @@ async def test_a_text_without_words_does_not_silence_the_others(cairn: Service) 
     asking = Asking("?!", service.graph, service.vectors, service.embedder, service.sync)
     asking.degraded = INDEX_AWAY
     _, found = await asking.search_again({}, ["?!", "Quenvil", "", "bakery"], MemoryFilter(), 5)
-    assert [[hit.key for hit in hits][:1] for hits in found] == [[], ["NAMED"], [], ["TAUGHT"]]
+    assert [list(hits.scores)[:1] for hits in found] == [[], ["NAMED"], [], ["TAUGHT"]]
 
 
 async def test_what_changes_while_it_is_told_is_not_told(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -515,7 +515,7 @@ async def test_a_hub_with_50000_edges(cairn: Service, monkeypatch: pytest.Monkey
         )
 
     read = graph.read
-    own = {"recall_memories", "recall_edges", "memories_and_edges", "standing_of_lessons"}
+    own = {"recall_edges", "memories_and_edges", "standing_of_lessons"}
     asked: list[str] = []  # by recall; what the service does meanwhile does not count
     edges: list[int] = []
 
@@ -526,6 +526,8 @@ async def test_a_hub_with_50000_edges(cairn: Service, monkeypatch: pytest.Monkey
         return rows
 
     async def recalled() -> tuple[list[str], int]:
+        # Once before: whether the words of the stalls were read ahead is a matter of how quiet it was.
+        await _recall(cairn, "What is sold at the Grand Bazaar?", hops=5)
         asked.clear()
         edges.clear()
         with monkeypatch.context() as counting:
@@ -539,5 +541,5 @@ async def test_a_hub_with_50000_edges(cairn: Service, monkeypatch: pytest.Monkey
     small = await recalled()
     await join(2, 100)
     large = await recalled()
-    assert set(small[0]) == own and len(large[0]) <= len(small[0])
+    assert set(small[0]) == own and sorted(large[0]) == sorted(small[0])
     assert small[1] == large[1] == 100

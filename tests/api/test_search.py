@@ -247,9 +247,9 @@ async def test_a_row_that_is_not_true_is_never_an_answer(
     report = await cairn.integrity()
     assert (report["staleVectors"], report["orphanVectors"], report["ok"]) == (2, 2, False)
     (near,) = await vectors.memories_by_meaning([vector], MemoryFilter(), 2)
-    assert {hit.key for hit in near} == {"S1", "GHOST"}
+    assert set(near.scores) == {"S1", "GHOST"}
     (learnt, _) = await vectors.lessons_by_meaning(vector, LessonQuery(query=text), 2)
-    assert {hit.key for hit in learnt} == {5, 999}
+    assert set(learnt.scores) == {5, 999}
     with monkeypatch.context() as unmended:  # a row that is mended meanwhile may be an answer
         unmended.setattr(cairn.cairn.sync, "met_untrue", lambda collection, keys: None)
         said = json.dumps(await cairn.ask(f"query($q: String!) {{ {question} }}", q=text))

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from bank.hits import Hits, newest
 from bank.rows import lesson_row, memory_row
-from bank.vectors import LESSONS, MEMORIES, Hit, newest
+from bank.vectors import LESSONS, MEMORIES
 from graph.model import MemoryType
 from tests.service import Service
 
@@ -248,8 +249,12 @@ async def test_a_record_that_is_indexed_twice(cairn: Service) -> None:
 
 def test_of_two_rows_the_later_counts() -> None:
     """As there may be while a record is deleted and made anew: also where one list has only the old one."""
-    old, new, other = Hit("A", 7, 0.9), Hit("A", 8, 0.1), Hit("B", 3, 0.5)
-    assert newest([[old, new, other], [old], [new]]) == [[new, other], [], [new]]
+    both = Hits.of(["A", "B", "A"], [7, 3, 8], [0.9, 0.5, 0.1])
+    assert both == Hits({"B": 3, "A": 8}, {"B": 0.5, "A": 0.1})
+    assert list(both.scores) == ["B", "A"]
+    old, new = Hits({"A": 7}, {"A": 0.9}), Hits({"A": 8}, {"A": 0.1})
+    assert newest([both, old, new]) == [both, Hits(), new]
+    assert newest([old]) == [old]
     assert newest([]) == []
 
 

@@ -211,18 +211,18 @@ async def _on_the_stores(
 async def _by_words(cairn: Cairn, asked: QuestionSet, question: Question) -> list[str]:
     if asked.of_lessons:
         words = await cairn.vectors.lessons_by_words(LessonQuery(query=question.query), 100)
-        return [asked.titles[hit.key] for hit in words]
+        return [asked.titles[key] for key in words.scores]
     (words,) = await cairn.vectors.memories_by_words([question.query], _filter(question), 100)
-    return _names(asked, (hit.key for hit in words))
+    return _names(asked, words.scores)
 
 
 async def _by_meaning(cairn: Cairn, asked: QuestionSet, question: Question) -> list[str]:
     vector = await cairn.embedder.query(question.query)
     if asked.of_lessons:
         dense, _ = await cairn.vectors.lessons_by_meaning(vector, LessonQuery(query=question.query), 100)
-        return [asked.titles[hit.key] for hit in dense]
+        return [asked.titles[key] for key in dense.scores]
     (hits,) = await cairn.vectors.memories_by_meaning([vector], _filter(question), 100)
-    return _names(asked, (hit.key for hit in hits))
+    return _names(asked, hits.scores)
 
 
 def _filter(question: Question) -> MemoryFilter:
