@@ -14,7 +14,7 @@ from bank.looking import Looking
 from bank.model import RecallQuery
 from bank.search import CANDIDATES
 from bank.words import LONGEST_WORD, Words
-from graph.tasks import ahead
+from graph.tasks import ahead, under_way
 
 REPEATED, REPEATED_KNOWN, REPEATED_NAME = 10, 3, 6  # a word n times in a BM25 query counts n times
 NAMES = 64  # of a seed that names more, its first names
@@ -78,10 +78,15 @@ class SecondSearch:
                 parts += [spelling] * REPEATED_NAME
         return " ".join(parts)
 
+    async def answered(self) -> None:
+        """Waits until the index has answered."""
+        await asyncio.wait([self._searched])
+
     async def scored(self, sentences: asyncio.Task[Said]) -> list[Scored]:
         """How well the hits of each seed fit."""
         seen, question = self._seen, self._question
         dense, words = await self._searched
+        await under_way()  # whoever has waited for the index, too, asks the graph before this goes on computing
         hits = revisions_of([*dense, *words])
         await self._looking.look(hits, self._asked, seen)
         seen.cover(hits, question)

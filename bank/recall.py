@@ -145,7 +145,7 @@ class Recall:
         for assume in (True, False):
             sentences = ahead(self._said_at_edges(edges, question, seen, assume))
             (seen.walk, confirmed), scored = await asyncio.gather(
-                self._walk_from_the_best(asked, question, lessons, seeds, sentences, edges, seen, assume),
+                self._walk_from_the_best(asked, question, lessons, again, sentences, edges, seen, assume),
                 again.scored(sentences),
             )
             learnt = bool((await lessons)[0])
@@ -198,7 +198,7 @@ class Recall:
         asked: RecallQuery,
         question: Question,
         lessons: asyncio.Task[LessonHits],
-        searching: Sequence[Source],
+        again: SecondSearch,
         sentences: asyncio.Task[Said],
         edges: Edges,
         seen: Found,
@@ -222,9 +222,14 @@ class Recall:
                 walk.direct[id] += cover.SENTENCE * said
         walk.seeds = cover.choose_seeds(walk.direct, seen.covered, question)
         walk.energy.start(walk.seeds)
-        await edges.fetch([source.id for source in (*walk.seeds, *searching)], assume)
+        await edges.fetch([source.id for source in (*walk.seeds, *again.seeds)], assume)
         await self._walk(asked, question, walk, edges, seen, assume)
-        return walk, ahead(edges.confirmed())
+        return walk, ahead(self._confirmed(edges, again))
+
+    async def _confirmed(self, edges: Edges, again: SecondSearch) -> bool:
+        """Behind the second search, for which everybody waits and which it would slow down; afterwards a processor is idle."""
+        await again.answered()
+        return await edges.confirmed()
 
     async def _walk(
         self, asked: RecallQuery, question: Question, walk: Walk, edges: Edges, seen: Found, assume: bool
