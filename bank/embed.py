@@ -134,7 +134,7 @@ class OnnxModel:
             options = onnxruntime.SessionOptions()
             options.log_severity_level = 3
             # A text on one processor, several texts on several: two for one text took half as much work again and were no
-            # sooner done with a question, and embedded 60 texts a second where one each embeds 100.
+            # sooner done with a question, and embedded 70 texts a second where one each embeds 100.
             options.intra_op_num_threads = 1
             self._workers = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="cairn-embed")
             self._session = onnxruntime.InferenceSession(
