@@ -370,7 +370,7 @@ class RecallInput:
     token_budget: int = strawberry.field(default=2000, description="For `context`.")
     as_of: datetime | None = strawberry.field(default=None, description="Only what was there then, in today's words.")
 
-    def asked(self) -> bank.model.RecallQuery:
+    def asked(self, explained: bool) -> bank.model.RecallQuery:
         checks = Checks()
         checks.text("query", self.query)
         checks.names("tags", self.tags)
@@ -402,6 +402,7 @@ class RecallInput:
             min_confidence=self.min_confidence,
             token_budget=self.token_budget,
             as_of=self.as_of,
+            explained=explained,
         )
 
 

@@ -32,6 +32,7 @@ from api.inputs import (
 )
 from api.limits import MOST_TOKENS, DepthRule
 from api.loaders import RECORDS
+from api.selection import asks_for
 from api.status import status_of
 from api.upkeep import UpkeepMutation, UpkeepQuery
 from bank.learn import PRUNED_BELOW
@@ -42,6 +43,7 @@ from bank.provenance import provenance
 from graph.checks import Checks
 
 MOST_HOPS = 6
+EXPLAINS = frozenset({"why", "via", "paths", "context", "tokens"})  # of a recall: what needs its paths and reasons
 SAID = "Says whether a lesson helped. It is kept as a signal, and the lesson's confidence follows."
 SOURCE = "`source` says who tells it; one source moves a lesson only so far."
 WHERE = "`namespace`: where the lesson was used."
@@ -188,7 +190,7 @@ class Query(UpkeepQuery):
         "that apply, and why, out."
     )
     async def recall(self, info: t.Asked, input: RecallInput) -> t.Recall:
-        asked = input.asked()
+        asked = input.asked(explained=asks_for(info._raw_info, EXPLAINS))
         info.context.budget.spend(asked.limit * (asked.hops + 1) + asked.lesson_limit)
         recalled = await info.context.cairn.recall.recall(asked)
         info.context.note(recalled.degraded)

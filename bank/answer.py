@@ -83,7 +83,8 @@ class Found:
 async def tell(
     stored: Memories, asked: RecallQuery, spelt: Mapping[str, str], answer: Sequence[tuple[str, float]], seen: Found
 ) -> tuple[list[FoundMemory], list[ToldPath]]:
-    """The memories of an answer, and the best of the paths that led to them."""
+    """The memories of an answer, and the best of the paths that led to them; without these, and without a reason, where
+    nobody asks for either."""
     searched = seen.by_meaning.keys() | seen.by_words.keys()
     starts = {seed.id: seed.strength for seed in seen.walk.seeds if seed.id in searched}
     by_lessons = {seed.id: seed.strength for seed in seen.walk.seeds if seed.id not in searched}
@@ -96,9 +97,12 @@ async def tell(
             routes |= best_routes(by_lessons, seen.walk.ways, rest, asked.hops, ROUTES)
         return routes
 
-    routes = find() if len(seen.walk.ways) <= MANY_WAYS else await asyncio.to_thread(find)
+    routes: dict[str, list[Path]] = {}
+    asked_again: set[str] = set()
+    if asked.explained:
+        routes = find() if len(seen.walk.ways) <= MANY_WAYS else await asyncio.to_thread(find)
+        asked_again = {one.seed for id in ids for one in seen.again.get(id, ())}
     steps = [step for id in ids for path in routes.get(id, ()) for step in path.steps]
-    asked_again = {one.seed for id in ids for one in seen.again.get(id, ())}
     walked = sorted({step.edge for step in steps if step.edge is not None})
     reading = ahead(stored.by_ids([*ids, *(step.memory for step in steps), *asked_again], walked))
     await under_way()
@@ -123,7 +127,7 @@ async def tell(
                 bm25_score=seen.by_words.get(id),
                 path_score=energy if energy > 0 else None,
                 via=via,
-                why=_why(id, via, question, memories, seen),
+                why=_why(id, via, question, memories, seen) if asked.explained else "",
             )
         )
     paths = sorted((one.via for one in found if one.via is not None), key=lambda path: (-path.score, path.text))

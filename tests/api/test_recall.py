@@ -92,6 +92,38 @@ async def test_an_answer_is_whole(cairn: Service) -> None:
     assert (await _recall(cairn, pathLimit=0))["paths"] == []
 
 
+@pytest.mark.parametrize("more", ["", "why", "via { text }"])
+async def test_what_is_found_does_not_depend_on_what_is_asked_of_it(cairn: Service, more: str) -> None:
+    """Paths and reasons are told where somebody asks for them; the memories, their order and scores are the same."""
+    whole = [(one["memory"]["id"], one["score"], one["pathScore"]) for one in (await _recall(cairn))["memories"]]
+    found = await cairn.ask(
+        f'{{ recall(input: {{query: "{QUESTION}"}}) {{ memories {{ score pathScore memory {{ id }} {more} }} }} }}'
+    )
+    assert [(one["memory"]["id"], one["score"], one["pathScore"]) for one in found["recall"]["memories"]] == whole
+
+
+async def test_reasons_and_paths_are_told_wherever_the_query_asks_for_them(cairn: Service) -> None:
+    """In a fragment, under another name, behind a directive; the paths alone, and the context alone."""
+    whole = await _recall(cairn)
+    asked = """query($input: RecallInput!, $on: Boolean!) {
+      fragments: recall(input: $input) { memories { ...Reasoned } }
+      directive: recall(input: $input) { memories { because: why @include(if: $on) } }
+      inline: recall(input: $input) { ... on Recall { paths { text } } }
+      prompt: recall(input: $input) { context } }
+      fragment Reasoned on RecalledMemory { ...Why via { text } ...Why }
+      fragment Why on RecalledMemory { because: why }"""
+    told = await cairn.ask(asked, input={"query": QUESTION}, on=True)
+    because = [one["why"] for one in whole["memories"]]
+    assert all(because)
+    assert [one["because"] for one in told["fragments"]["memories"]] == because
+    assert [one["because"] for one in told["directive"]["memories"]] == because
+    assert [one["via"] for one in told["fragments"]["memories"]] == [
+        one["via"] and {"text": one["via"]["text"]} for one in whole["memories"]
+    ]
+    assert [one["text"] for one in told["inline"]["paths"]] == [one["text"] for one in whole["paths"]]
+    assert told["prompt"]["context"] == whole["context"]
+
+
 async def test_the_context_says_what_joins_its_memories(cairn: Service) -> None:
     """The sentences along which they were reached, as they were written: from where to where."""
     context = (await _recall(cairn))["context"]
