@@ -1,7 +1,7 @@
 """Sessions and death: a service killed at every step, and two services on one queue, one of them killed.
 
-The usual run tries every step of a session that teaches by a model, and every fifth of one that supports by the rules;
-`CAIRN_TEST_EVERY_DEATH=1` tries every step of each by both."""
+The usual run tries every second step of a session that teaches by a model, and every fifth of one that supports by the
+rules; `CAIRN_TEST_EVERY_DEATH=1` tries every step of each by both."""
 
 import asyncio
 import itertools
@@ -45,7 +45,7 @@ def chat() -> Iterator[ChatServer]:
 @pytest.mark.parametrize(
     ("distiller", "way", "usual"),
     [
-        ("openai", "teaching", 1),
+        ("openai", "teaching", 2),
         ("rules", "supporting", 5),
         ("rules", "teaching", None),
         ("openai", "supporting", None),
@@ -59,9 +59,11 @@ async def test_death_at_every_step_of_a_sessions_way(
     agree. `usual`: every how manieth step is tried in the usual run."""
     if usual is None and EVERY_DEATH not in os.environ:
         pytest.skip("only where every death is asked for")
-    every = SERIES if EVERY_DEATH in os.environ or usual == 1 else usual or 1
-    first_steps = range(1, SERIES + 1) if every == SERIES else (3,)
-    series = await asyncio.gather(*(_series(settings, chat, distiller, way, at, every) for at in first_steps))
+    every = 1 if usual is None or EVERY_DEATH in os.environ else usual
+    side_by_side = SERIES if every <= 2 else 1
+    first_steps = [(every + 1) // 2 + every * place for place in range(side_by_side)]
+    strides = every * side_by_side
+    series = await asyncio.gather(*(_series(settings, chat, distiller, way, at, strides) for at in first_steps))
     whole = {trials[-1]["whole"]["seen"] for trials in series}
     assert len(whole) == 1
     (seen,) = whole
@@ -75,7 +77,7 @@ async def test_death_at_every_step_of_a_sessions_way(
             deaths += 1
             left = following["left"]
             assert (left["seen"], left["ok"]) == (seen, True), (f"died before step {died['at']}", left)
-    assert deaths >= (18 if every == SERIES else 3)
+    assert deaths >= 18 // every
     print(f"{deaths} deaths")
 
 
