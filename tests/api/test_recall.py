@@ -102,6 +102,16 @@ async def test_what_is_found_does_not_depend_on_what_is_asked_of_it(cairn: Servi
     assert [(one["memory"]["id"], one["score"], one["pathScore"]) for one in found["recall"]["memories"]] == whole
 
 
+async def test_paths_that_nobody_asks_for_are_not_looked_for(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_for = []
+    monkeypatch.setattr(bank.answer, "best_routes", lambda *wanted: looked_for.append(wanted) or {})
+    ask = f'{{ recall(input: {{query: "{QUESTION}"}}) {{ memories {{ memory {{ id }} %s }} }} }}'
+    await cairn.ask(ask % "")
+    assert not looked_for
+    await cairn.ask(ask % "why")
+    assert looked_for
+
+
 async def test_reasons_and_paths_are_told_wherever_the_query_asks_for_them(cairn: Service) -> None:
     """In a fragment, under another name, behind a directive; the paths alone, and the context alone."""
     whole = await _recall(cairn)

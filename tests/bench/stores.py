@@ -17,7 +17,7 @@ from tests.bench.service import Call, Measured, measured, times, times_in_turn
 
 SIZES = (2_000, 20_000)  # memories; three edges each, a lesson for every ten
 BATCH = 1_000
-WARM_CALLS = 400  # before any is counted: so many are needed until Java has compiled what they run
+WARM_CALLS = 400  # before any is counted: meanwhile Java compiles most of what they run
 WORDS = (
     "revenue delivery order margin forecast region dealer warehouse price discount port strike ship customs factory battery model "
     "segment quarter week return claim campaign budget survey churn visit lead invoice payment contract"
