@@ -54,6 +54,7 @@ class Found:
     trusting: bool = False  # that rows of the index are true, until they matter
     words: dict[str, Words] = field(default_factory=dict)  # of all that is true and passes the filter
     revisions: dict[str, int] = field(default_factory=dict)  # in which it was true and passed
+    changed: set[int] = field(default_factory=set)  # revisions of what has changed since it was indexed
     shared: dict[str, float] = field(default_factory=dict)  # the share of the question's tags that it carries
     rarity: Idf = field(default_factory=Idf)  # of the words of what the first search found
     by_meaning: dict[str, float] = field(default_factory=dict)
@@ -110,6 +111,7 @@ async def tell(
     best_of = {id: sorted((_fitted(path, fits) for path in own), key=_best_path_first) for id, own in routes.items()}
     memories, edges = await reading
     # What was deleted or changed since it was looked at is not told: its new text was neither found nor filtered.
+    seen.changed |= {memory.revision for id, memory in memories.items() if memory.revision != seen.revisions[id]}
     memories = {id: memory for id, memory in memories.items() if memory.revision == seen.revisions[id]}
     edges = {id: edge for id, edge in edges.items() if edge.weight == seen.walk.weights[id]}
     question = frozenset(spelt)
@@ -120,7 +122,7 @@ async def tell(
         via = next((one for path in best_of.get(id, ()) if (one := told(path, memories, edges)) is not None), None)
         energy = seen.walk.energy.along_edges(id)
         found.append(
-            FoundMemory.model_construct(
+            FoundMemory(
                 memory=memories[id],
                 score=score,
                 vector_score=seen.by_meaning.get(id),

@@ -3,7 +3,7 @@ full-text index, by words alone, which also knows what could not be indexed yet;
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from graph.session import Graph
 from graph.tasks import ahead
 
 PATIENT_SECONDS = 2.0  # a search waits for what was acknowledged a moment ago; then the graph is asked, which has it
+MOST_AGAIN = 3  # times that a question is asked again for records that are being changed; then the graph is asked
 MOST_WORDS = 128  # of a question, in a query to Neo4j's full-text index
 SEED_IN_VECTOR = 0.5  # how far a memory draws the question's vector towards itself
 INDEX_AWAY = "Milvus is away: this was found by words and along edges, not by meaning."
@@ -45,6 +46,8 @@ class Asking:
         elif sync.behind:
             self.degraded = INDEX_BEHIND
         self._embedding = None if self.degraded else ahead(self._embed())
+        self._met_changed: set[int] = set()
+        self._searched_again = 0
         self._expected: asyncio.Task[dict[str, Vector]] | None = None
         self._expected_lessons: asyncio.Task[dict[int, Vector]] | None = None
 
@@ -63,6 +66,22 @@ class Asking:
         """From here on there is a vector, or the answer does without."""
         if self._embedding is not None:
             await self._embedding
+
+    async def worth_again(self, changed: Collection[int]) -> bool:
+        """Records were met that have changed since they were indexed, and are in these revisions now: they were there before and
+        are there still, but found is neither. Whether to search again: they are waited for where they are on their way to
+        the index, and may be there by now where they are not. If they are late, or change all the time, the graph is asked
+        next. What is the same as the last time another process is at, or nobody: it is mended behind the answer's back."""
+        if self.degraded is not None or not changed:
+            return False
+        arrived = await self._sync.arrives(changed, PATIENT_SECONDS)
+        if arrived is None and self._met_changed >= set(changed):
+            return False
+        self._met_changed |= set(changed)
+        self._searched_again += 1
+        if arrived is False or self._searched_again > MOST_AGAIN:
+            self.degraded = INDEX_BEHIND if self._sync.index_away is None else INDEX_AWAY
+        return True
 
     def _lost(self, error: IndexAway) -> None:
         self.degraded = INDEX_AWAY

@@ -51,12 +51,11 @@ def choose_diverse(
 ) -> list[tuple[int, float]]:
     """Chooses `limit` items one at a time by base score plus diversity from what is chosen already. `base` is the sum of
     the other three factors. Returns (place, diversity) in the order chosen."""
-    diverse = np.ones(len(base))
-    left = list(range(len(base)))
+    own, weights, diverse = np.array(base), np.array(scope_weights), np.ones(len(base))
     chosen: list[tuple[int, float]] = []
-    while left and len(chosen) < limit:
-        best = max(left, key=lambda i: (scope_weights[i] * (base[i] + DIVERSITY * diverse[i]), -i))
+    for _ in range(min(limit, len(base))):
+        best = int((weights * (own + DIVERSITY * diverse)).argmax())  # of equals the first
         chosen.append((best, float(diverse[best])))
-        left.remove(best)
+        own[best] = -np.inf
         diverse = np.minimum(diverse, diversity(vectors @ vectors[best]))
     return chosen

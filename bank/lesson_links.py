@@ -193,12 +193,10 @@ def with_word(found: Sequence[FoundLesson], links: Links, left_out: Mapping[int,
         requiring = [
             link.source for link in links.get(rb_id, ()) if link.type == LinkType.REQUIRES and link.target == rb_id
         ]
-        said = {
-            "required_by": tuple(rb_id for rb_id in dict.fromkeys(requiring) if rb_id in offered),
-            "conflicts_with": tuple(x for x in _others(links, rb_id, LinkType.CONFLICTS) if x in offered),
-            "alternatives": tuple(x for x in dict.fromkeys(left_out.get(rb_id, ())) if x not in offered),
-        }
-        told.append(one.model_copy(update=said) if any(said.values()) else one)
+        required_by = tuple(rb_id for rb_id in dict.fromkeys(requiring) if rb_id in offered)
+        conflicts_with = tuple(x for x in _others(links, rb_id, LinkType.CONFLICTS) if x in offered)
+        alternatives = tuple(x for x in dict.fromkeys(left_out.get(rb_id, ())) if x not in offered)
+        told.append(one._replace(required_by=required_by, conflicts_with=conflicts_with, alternatives=alternatives))
     return told
 
 

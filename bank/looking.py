@@ -80,6 +80,7 @@ class Looking:
         )
         found = {id: revision for id in wanted if (revision := revisions[id]) is not None}
         self._sync.met_untrue(MEMORIES, untrue(found, {id: revision for id, revision, *_ in rows}))
+        seen.changed |= {revision for id, revision, *_ in rows if revision != found.get(id, revision)}
         texts = {row[0]: row[4] for row in rows if row[4] is not None}
         if sum(map(len, texts.values())) > LONG_TEXTS:
             words = await asyncio.to_thread(lambda: {id: words_of(text) for id, text in texts.items()})

@@ -291,7 +291,7 @@ class Provenance(NamedTuple):
     truncated: bool
 
 
-class FoundMemory(Value):
+class FoundMemory(NamedTuple):
     """A memory that was found, and why: its similarity by meaning and by words (None: not found that way), the energy
     that came to it along edges, the best way there, and all of it as a sentence."""
 
@@ -304,7 +304,7 @@ class FoundMemory(Value):
     why: str = ""
 
 
-class FoundLesson(Value):
+class FoundLesson(NamedTuple):
     """A lesson that a search found, with the four factors that its score is made of, and what its links say of the
     others in the answer. `alternatives`: those that were left out in its favour."""
 

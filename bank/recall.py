@@ -125,9 +125,15 @@ class Recall:
         if asked.filter.types == ():
             return Told(), await lessons
         # What tags and `textContains` say of a memory only the graph knows.
-        seen = Found(trusting=trusting and not asked.tags and asked.filter.text_contains is None)
-        await self._looking.first_search(asked, asking, seen)
-        return await self._walked(asked, asking, seen, lessons), await lessons
+        trusting = trusting and not asked.tags and asked.filter.text_contains is None
+        while True:
+            seen = Found(trusting=trusting)
+            await self._looking.first_search(asked, asking, seen)
+            if await asking.worth_again(seen.changed):
+                continue
+            told = await self._walked(asked, asking, seen, lessons)
+            if not await asking.worth_again(seen.changed):
+                return told, await lessons
 
     # ------------------------------------------------------------ the walk
 

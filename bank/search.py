@@ -2,10 +2,9 @@
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -70,16 +69,20 @@ class Search:
         wanted = max(CANDIDATES, limit)
         while True:
             dense, words = await asking.search_memories(filter, wanted)
-            found = await self._true_memories(asking, dense, words, filter, limit)
+            changed: set[int] = set()
+            found = await self._true_memories(asking, dense, words, filter, limit, changed)
+            if await asking.worth_again(changed):
+                continue
             # A stale row or a filter that only the graph knows has taken too many: ask for more.
             if len(found) >= limit or max(len(dense), len(words)) < wanted or wanted >= MOST_CANDIDATES:
                 return found
             wanted = min(wanted * 4, MOST_CANDIDATES)
 
     async def _true_memories(
-        self, asking: Asking, dense: Hits, words: Hits, filter: MemoryFilter, limit: int
+        self, asking: Asking, dense: Hits, words: Hits, filter: MemoryFilter, limit: int, changed: set[int]
     ) -> list[FoundMemory]:
-        """The best of the hits that are true: they exist, in the revision that was found, and pass the filter."""
+        """The best of the hits that are true: they exist, in the revision that was found, and pass the filter. `changed` is
+        told the revisions of those that exist in another one."""
         revisions = revisions_of([dense, words])
         if not revisions:
             return []
@@ -89,29 +92,35 @@ class Search:
         # 0..1: if these are true, it does not matter what the others are. If one is not, all of them are looked at.
         ends = [key for hits in (dense, words) for key in (*list(hits.scores)[:1], *list(hits.scores)[-1:])]
         looked_at = revisions.keys() if filter.text_contains is not None else {*best, *ends}
-        true, memories = await self._looked_at(looked_at, revisions, best, filter)
+        true, memories = await self._looked_at(looked_at, revisions, best, filter, changed)
         if len(true) < len(looked_at):
             if len(looked_at) < len(revisions):
-                true, memories = await self._looked_at(revisions.keys(), revisions, best, filter)
+                true, memories = await self._looked_at(revisions.keys(), revisions, best, filter, changed)
             by_meaning, by_words, fused = _fused(dense, words, true, asking.words_share)
             best = _best(fused, limit)
             if missing := [key for key in best if key not in memories]:
                 memories |= await self._memories.by_id(missing)
+        # Not deleted, nor changed into something that the filter may not admit, between two questions.
+        shown = [key for key in best if key in memories and memories[key].revision == revisions[key]]
+        changed |= {memories[key].revision for key in best if key in memories} - {revisions[key] for key in shown}
         return [
-            FoundMemory.model_construct(
+            FoundMemory(
                 memory=memories[key],
                 score=fused[key],
                 vector_score=by_meaning.get(key),
                 bm25_score=by_words.get(key),
                 why=found_by(by_meaning.get(key), by_words.get(key)),
             )
-            for key in best
-            # Not deleted, nor changed into something that the filter may not admit, between two questions.
-            if key in memories and memories[key].revision == revisions[key]
+            for key in shown
         ]
 
     async def _looked_at(
-        self, keys: Collection[str], revisions: Mapping[str, int], shown: Sequence[str], filter: MemoryFilter
+        self,
+        keys: Collection[str],
+        revisions: Mapping[str, int],
+        shown: Sequence[str],
+        filter: MemoryFilter,
+        changed: set[int],
     ) -> tuple[set[str], dict[str, Memory]]:
         """Which of these hits are true, and the memories that are to be shown."""
         rows: list[Any] = await self._graph.read(
@@ -122,6 +131,7 @@ class Search:
         )
         found = {key: revisions[key] for key in keys}
         self._sync.met_untrue(MEMORIES, untrue(found, {id: revision for id, revision, *_ in rows}))
+        changed |= {revision for id, revision, *_ in rows if revision != revisions[id]}
         true = {id for id, revision, passes, *_ in rows if passes and revision == revisions[id]}
         memories = {
             row[0]: memory_from_row({"type": row[3], "properties": row[4]}) for row in rows if row[4] is not None
@@ -142,7 +152,8 @@ class Search:
             meaning = ahead(asking.lessons_by_meaning(query, wanted))
             words = await asking.lessons_by_words(query, wanted)
             worded = words.revisions
-            confirming = ahead(self._true_lessons(worded, query))
+            changed: set[int] = set()
+            confirming = ahead(self._true_lessons(worded, query, changed))
             # What is chosen differs by the vectors, and mostly of these: they come meanwhile.
             asking.expect_lesson_vectors(dict(words.first(RANKED)))
             by_lesson, by_context, words = newest([*await meaning, words])
@@ -153,9 +164,11 @@ class Search:
             # Of those that meaning alone has found the best are confirmed, too; all, where too few may be offered.
             for keys in (best, revisions):
                 unread = {key: revisions[key] for key in keys if read.get(key) != revisions[key]}
-                read, true = read | unread, true | await self._true_lessons(unread, query)
+                read, true = read | unread, true | await self._true_lessons(unread, query, changed)
                 if len(fitting := offerable(true, query, asking)) >= query.limit:
                     break
+            if await asking.worth_again(changed):
+                continue
             if len(fitting) >= query.limit or max(map(len, lists)) < wanted or wanted >= MOST_CANDIDATES:
                 fits = _fits(lists, true, asking)
                 return fitting, {rb_id: fits[rb_id] for rb_id in fitting}
@@ -201,7 +214,7 @@ class Search:
         missing = [one.standing.rb_id for one, _ in chosen if one.standing.rb_id not in read]
         lessons = read | await self._lessons.by_id(missing)
         return [
-            FoundLesson.model_construct(
+            FoundLesson(
                 lesson=lessons[one.standing.rb_id],
                 score=one.scope_weight * (one.base + fuse.DIVERSITY * diversity),
                 semantic=one.semantic,
@@ -267,12 +280,16 @@ class Search:
         rows: list[Any] = await self._graph.read("standing_of_lessons", ids=ids, shown=shown, memories=memories)
         return {row[0]: Standing(*row) for row in rows}
 
-    async def _true_lessons(self, found: Mapping[int, int], query: LessonQuery) -> dict[int, Standing]:
-        """Those of these hits, best first with their revisions, that are true: the lesson exists, in that revision."""
+    async def _true_lessons(
+        self, found: Mapping[int, int], query: LessonQuery, changed: set[int]
+    ) -> dict[int, Standing]:
+        """Those of these hits, best first with their revisions, that are true: the lesson exists, in that revision. `changed`
+        is told the revisions of those that exist in another one."""
         if not found:
             return {}
         known = await self._standings(list(found), query)
         self._sync.met_untrue(LESSONS, untrue(found, {key: one.revision for key, one in known.items()}))
+        changed |= {one.revision for key, one in known.items() if one.revision != found[key]}
         return {key: one for key, one in known.items() if one.revision == found[key]}
 
 
@@ -339,33 +356,26 @@ def found_by(vector_score: float | None, bm25_score: float | None) -> str:
     return f"Found by {' and '.join(ways)}." if ways else ""
 
 
-@dataclass(frozen=True)
-class Ranked:
+class Ranked(NamedTuple):
     """A lesson on its way to the answer: three of its four factors, and how it is seen from the caller's namespace."""
 
     standing: Standing
     semantic: float
     recency: float
     scope_weight: float
-
-    @property
-    def base(self) -> float:
-        return fuse.SEMANTIC * self.semantic + fuse.RELIABILITY * self.standing.confidence + fuse.RECENCY * self.recency
+    base: float  # the three factors in one
 
 
 def rank_lessons(
     standings: Mapping[int, Standing], semantic: Mapping[int, float], namespace: str | None, now: datetime
 ) -> list[Ranked]:
     """By three factors, times the weight of the scope through which the lesson is seen; the fourth is diversity."""
-    ranked = [
-        Ranked(
-            standing=standings[key],
-            semantic=score,
-            recency=fuse.recency(standings[key].moved, now),
-            scope_weight=scope_weight(standings[key], namespace),
-        )
-        for key, score in semantic.items()
-    ]
+    ranked = []
+    for key, fit in semantic.items():
+        one = standings[key]
+        recency = fuse.recency(one.moved, now)
+        base = fuse.SEMANTIC * fit + fuse.RELIABILITY * one.confidence + fuse.RECENCY * recency
+        ranked.append(Ranked(one, fit, recency, scope_weight(one, namespace), base))
     return sorted(ranked, key=lambda one: (-one.scope_weight * one.base, one.standing.rb_id))
 
 

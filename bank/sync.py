@@ -12,6 +12,8 @@ A record (a memory or a lesson) is in one of these states; `revision` names one 
                                                                one transaction
   leaving   gone, a Removal is noted      any                  row deleted; then the Removal is dropped, and a record
                                                                that came back meanwhile is marked
+  back      there, a Removal is noted     none, old or new     the Removal is dropped and the record marked, if it is
+                                                               still there; its row stays until it is replaced
   gone      gone, nothing noted           none                 a write makes it anew, with a new revision
 
 The graph transaction that moves a record to `marked` or `leaving` is the acknowledgement. A row whose revision is not
@@ -28,7 +30,7 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -76,16 +78,21 @@ def _clear_mark(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
     return pair._replace(marked=pair.record != held), None
 
 
+GONE, BACK = 0, 1  # what a remover has seen of the record
+
+
 def _read_removal(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
-    return pair, 1 if pair.removal else None
+    if not pair.removal:
+        return pair, None
+    return pair, GONE if pair.record is None else BACK
 
 
 def _drop_row(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
-    return (pair if held is None else pair._replace(row=None)), held
+    return (pair._replace(row=None) if held == GONE else pair), held
 
 
 def _settle_removal(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
-    if held is None:
+    if held is None or (held == BACK and pair.record is None):
         return pair, None
     return pair._replace(removal=False, marked=pair.marked or pair.record is not None), None
 
@@ -168,6 +175,7 @@ class Sync:
         self._jobs: deque[Job] = deque()
         self._under_way: set[int] = set()  # revisions that a request of ours is writing or waiting for
         self._queued: set[int] = set()  # those of them that the loop has not finished with
+        self._arriving: dict[int, asyncio.Future[bool]] = {}  # those of them that the index does not have yet
         self._given_up = 0  # the last revision of ours that Milvus was away for
         self._incomplete = False  # the index lacks, or may lack, what was acknowledged before: a sweep will tell
         self._indexed: dict[str | int, Change] = {}  # in the index by their ids, their marks still to be cleared
@@ -219,11 +227,25 @@ class Sync:
         """Gives a write its revision. Until the write is indexed, or given up, no drain of ours takes its marks."""
         revision = mint()
         self._under_way.add(revision)
+        self._arriving[revision] = asyncio.get_running_loop().create_future()
         try:
             yield revision
         finally:
             if revision not in self._queued:
                 self._under_way.discard(revision)
+                self._arrived(revision, True)
+
+    def _arrived(self, revision: int, indexed: bool) -> None:
+        if (arriving := self._arriving.pop(revision, None)) is not None:
+            arriving.set_result(indexed)
+
+    async def arrives(self, revisions: Iterable[int], seconds: float) -> bool | None:
+        """Waits until the index has what our own writes of these revisions have changed, `seconds` at most, and says whether
+        it has. None: none of them is on its way."""
+        if not (waiting := [self._arriving[one] for one in revisions if one in self._arriving]):
+            return None
+        done, late = await asyncio.wait(waiting, timeout=seconds)
+        return not late and all(one.result() for one in done)
 
     def expect(self, texts: Sequence[str]) -> None:
         """A write with these texts is on its way: they are embedded while the graph stores it."""
@@ -261,10 +283,13 @@ class Sync:
         done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         if not changes or self.trouble is not None:
             done.set_result(not changes)
+            self._arrived(revision, not changes)
             if changes:
                 self._given_up = max(self._given_up, revision)
             return done
         self._reading.expect(one.record for one in changes if isinstance(one.record, Memory))
+        # A writer that has hung up takes its promise along; its write goes on.
+        done.add_done_callback(lambda one: self._arrived(revision, not one.cancelled() and one.result()))
         self._jobs.append(Job(revision, deque(changes), done, ahead))
         self._queued.add(revision)
         self._work.set()
@@ -506,8 +531,11 @@ class Sync:
             rows = await self._graph.read("pending_removals", collection=kind.collection, limit=PAGE)
             if keys := [row["key"] for row in rows]:
                 await self.settle()  # a mark that is cleared after its row was removed here would be lost
-                await self._vectors.delete(kind.collection, [self._integrity.primary_key(kind, key) for key in keys])
-                await self._graph.run(kind.settle, keys=keys)
+                # A record that is back may have its new row already: without it, it would not be found until it is
+                # indexed again.
+                removed = [row["key"] for row in rows if not row["back"]]
+                await self._vectors.delete(kind.collection, [self._integrity.primary_key(kind, key) for key in removed])
+                await self._graph.run(kind.settle, keys=keys, removed=removed)
         return len(keys)
 
     async def _index_some(self, kind: Kind, before: int | None) -> int:

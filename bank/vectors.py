@@ -19,6 +19,7 @@ from pymilvus.grpc_gen.common_pb2 import DslType, KeyValuePair, PlaceholderGroup
 from pymilvus.grpc_gen.milvus_pb2 import SearchRequest
 
 from bank import expressions
+from bank.gate import Gate
 from bank.hits import Hits
 from bank.kept import Kept
 from bank.lite import MilvusLite
@@ -138,6 +139,7 @@ class Vectors:
         self._dimensions = dimensions
         self._open_client: AsyncMilvusClient | None = None
         self._kept: Kept[tuple[str, Any, int], Vector] = Kept(KEPT_VECTORS, lambda vector: vector.nbytes)
+        self._gate = Gate()
         self._filled: set[str] = set()  # collections that had rows when they were searched last
         self._empty: set[str] = set()  # those that have none, as far as only this process writes to them
         self._written = 0
@@ -310,10 +312,16 @@ class Vectors:
                 self._no_longer_empty(collection)
 
     async def upsert(self, collection: str, rows: list[dict[str, Any]], seconds: float = WRITE_SECONDS) -> None:
-        """Replaces rows, or adds them."""
+        """Replaces rows, or adds them. Milvus Lite takes the old ones away first, so that for a moment neither is there: no
+        search of ours looks then. A server replaces them in one."""
         if rows:
+
+            async def replace() -> None:
+                async with self._gate.replacing() if self.local else contextlib.nullcontext():
+                    await self._client.upsert(collection, rows, timeout=seconds)
+
             try:
-                await self._call(self._client.upsert(collection, rows, timeout=seconds), seconds)
+                await self._call(replace(), seconds)
             finally:
                 self._no_longer_empty(collection)
 
@@ -465,19 +473,21 @@ class Vectors:
         if await self._is_empty(collection):
             return [Hits() for _ in wanted]
         owner = _owner(collection)
-        # Without `timeout`, for which pymilvus makes a task: `_call` and the request itself have one.
-        search = self._call(
-            self._client.search(
-                collection,
-                wanted,
-                anns_field=field,
-                filter=expression,
-                limit=limit,
-                output_fields=[owner, "revision"],
-            )
-        )
+
+        async def look() -> Any:
+            async with self._gate.looking():
+                # Without `timeout`, for which pymilvus makes a task: `_call` and the request itself have one.
+                return await self._client.search(
+                    collection,
+                    wanted,
+                    anns_field=field,
+                    filter=expression,
+                    limit=limit,
+                    output_fields=[owner, "revision"],
+                )
+
         try:
-            found = await search
+            found = await self._call(look())
         except Unavailable:
             self._filled.discard(collection)  # its last row may be gone
             if isinstance(wanted[0], str) and await self._is_empty(collection):

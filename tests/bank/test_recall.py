@@ -38,7 +38,7 @@ def _joined(found: FoundMemory, *others: FoundMemory) -> FoundMemory:
     for one, other in pairwise((*others, found)):
         edge = Edge(id=f"{one.memory.id}-{other.memory.id}", source=other.memory.id, target=one.memory.id, text=f"{other.memory.id} rests on it.", weight=1, created_time=NOW)  # fmt: skip
         steps.append(ToldStep(memory=other.memory, edge=edge, forward=False, energy=1.0))
-    return found.model_copy(update={"via": ToldPath(score=1.0, steps=tuple(steps), text="")})
+    return found._replace(via=ToldPath(score=1.0, steps=tuple(steps), text=""))
 
 
 def _lesson(rb_id: int, text: str, outcome: Outcome = Outcome.SUCCESS) -> FoundLesson:
@@ -383,8 +383,8 @@ def test_lessons_that_have_nothing_to_do_with_it_are_not_told() -> None:
     shares, led, needed, other = (
         _lesson(n, text) for n, text in enumerate(("Count zebras.", "Ask.", "Wait.", "Sing."))
     )
-    led = led.model_copy(update={"via": ("N1",)})
-    needed = needed.model_copy(update={"required_by": (0,)})
+    led = led._replace(via=("N1",))
+    needed = needed._replace(required_by=(0,))
     assert context.applying([shares, led, needed, other], "How many zebras?") == [shares, led, needed]
     assert context.applying([needed, other], "How many zebras?") == []
     assert context.applying([other], "?!") == [other] == context.applying([other], "なぜ閉まったのか")

@@ -29,7 +29,7 @@ from bank.cover import Source
 from bank.model import LessonQuery, RecallQuery
 from graph.model import MemoryFilter
 from tests.bench import picture, sets
-from tests.bench.service import Measured, measured, new_folder
+from tests.bench.service import Measured, Round, measured, new_folder, stolen, undisturbed
 from tests.bench.sets import Question, QuestionSet
 from tests.bench.stores import REMEMBER, shown
 from tests.ports import free_port
@@ -204,12 +204,8 @@ async def _on_the_stores(
         ]
         if not asked.of_lessons:
             (walk,) = [row for row in so_far if row.arm == "hybrid + walk" and (row.set, row.embedder) == (asked.name, embedder)]  # fmt: skip
-            plain, explained, bare = await _beside_its_parts(cairn, asked.questions)
-            notes.append(
-                f"{asked.name}, {embedder}: recall takes {plain / bare:.2f} times its bare parts ({plain:.1f} and {bare:.1f} ms, "
-                f"in turn, without HTTP), with paths and reasons {explained / bare:.2f} times ({explained:.1f} ms); "
-                f"p95 is {walk.p95 / walk.p50:.1f} times p50"
-            )
+            beside = await _beside_its_parts(cairn, asked.questions)
+            notes.append(f"{asked.name}, {embedder}: {beside}; p95 is {walk.p95 / walk.p50:.1f} times p50")
         return rows
 
 
@@ -234,36 +230,64 @@ def _filter(question: Question) -> MemoryFilter:
     return MemoryFilter(tags=(question.tag,) if question.tag is not None else ())
 
 
-async def _beside_its_parts(cairn: Cairn, questions: Sequence[Question]) -> tuple[float, float, float]:
-    """The medians of a recall as it is asked for above, of one with paths and reasons, and of its parts alone (embedding
-    the question, its searches by a plain client of Milvus, a lean fetch of its seeds' edges), one right after the other:
-    from one minute to the next a machine may be half as fast. All are asked twice before: Java compiles what they run,
-    and the words of the memories are read."""
+@dataclass(frozen=True)
+class Beside:
+    """The medians of a recall, of one with paths and reasons, and of its parts alone, in milliseconds; and by how many of
+    the questions: those during which the host took no processor away, if there were enough of them."""
+
+    plain: float
+    explained: float
+    bare: float
+    quiet: int
+    asked: int
+
+    def __str__(self) -> str:
+        return (
+            f"recall takes {self.plain / self.bare:.2f} times its bare parts ({self.plain:.1f} and {self.bare:.1f} ms, in turn, "
+            f"without HTTP), with paths and reasons {self.explained / self.bare:.2f} times ({self.explained:.1f} ms); "
+            f"the host took no processor away during {self.quiet} of {self.asked} questions"
+        )
+
+
+async def _beside_its_parts(cairn: Cairn, questions: Sequence[Question]) -> Beside:
+    """A recall as it is asked for above, one with paths and reasons, and its parts alone (embedding the question, its
+    searches by a plain client of Milvus, a lean fetch of its seeds' edges), one right after the other: from one minute to
+    the next a machine may be half as fast. All are asked twice before: Java compiles what they run, and the words of the
+    memories are read. Which of the two recalls is first changes from question to question."""
 
     async def recalled(query: str, explained: bool) -> None:
         await cairn.recall.recall(RecallQuery(query=query, filter=_filter(question), explained=explained))
 
+    async def timed(work: Awaitable[None]) -> float:
+        start = time.perf_counter()
+        await work
+        return 1000 * (time.perf_counter() - start)
+
+    async def parts(query: str, calls: Sequence[Callable[[], Awaitable[Any]]]) -> None:
+        await cairn.embedder.query(query)
+        for call in calls:
+            await call()
+
     for _ in range(WARM_ROUNDS):
         for question in questions:
             await recalled(question.query, explained=True)
-    taken: list[list[float]] = [[], [], []]
-    plain = AsyncMilvusClient(uri=cairn.vectors._client._config.uri, grpc_options={"grpc.keepalive_time_ms": 2**31 - 1})
-    for question in questions:
-        start = time.perf_counter()
-        with _noted(cairn, plain) as calls:
-            await recalled(f"{question.query} ", explained=False)  # spaces: its embedding is not at hand, nor below
-        taken[0].append(time.perf_counter() - start)
-        start = time.perf_counter()
-        await recalled(f"{question.query}  ", explained=True)
-        taken[1].append(time.perf_counter() - start)
-        start = time.perf_counter()
-        await cairn.embedder.query(f"{question.query}   ")
-        for call in calls:
-            await call()
-        taken[2].append(time.perf_counter() - start)
-    await plain.close()
-    whole, explained, bare = (1000 * statistics.median(own) for own in taken)
-    return whole, explained, bare
+    rounds: list[Round] = []
+    client = AsyncMilvusClient(
+        uri=cairn.vectors._client._config.uri, grpc_options={"grpc.keepalive_time_ms": 2**31 - 1}
+    )
+    for number, question in enumerate(questions):
+        before = stolen()
+        # Spaces: the question's embedding is not at hand.
+        explained = await timed(recalled(f"{question.query}  ", explained=True)) if number % 2 else 0.0
+        with _noted(cairn, client) as calls:
+            plain = await timed(recalled(f"{question.query} ", explained=False))
+        bare = await timed(parts(f"{question.query}   ", calls))
+        explained = explained or await timed(recalled(f"{question.query}  ", explained=True))
+        rounds.append((stolen() - before, [plain, explained, bare]))
+    await client.close()
+    quiet, kept = undisturbed(rounds)
+    medians = (statistics.median(own) for own in zip(*kept, strict=True))
+    return Beside(*medians, quiet=quiet, asked=len(questions))
 
 
 @contextlib.contextmanager

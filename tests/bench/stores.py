@@ -13,10 +13,11 @@ from pymilvus import AnnSearchRequest, AsyncMilvusClient, RRFRanker
 from bank.embed import WordLlamaModel
 from bank.search import CANDIDATES, LESSON_CANDIDATES
 from bank.vectors import LESSONS, MEMORIES, Vectors
-from tests.bench.service import Call, Measured, measured, times, times_in_turn
+from tests.bench.service import MOST_ROUNDS, Call, Measured, measured, times, times_in_turn
 
 SIZES = (2_000, 20_000)  # memories; three edges each, a lesson for every ten
 BATCH = 1_000
+COUNTED = 100  # calls, each beside its bare one
 WARM_CALLS = 400  # before any is counted: meanwhile Java compiles most of what they run
 WORDS = (
     "revenue delivery order margin forecast region dealer warehouse price discount port strike ship customs factory battery model "
@@ -138,7 +139,9 @@ async def measure(
     async def compared(name: str, own: Call, bare_name: str, bare: Call, pause: float = 0) -> None:
         """Through the service and bare, in turn. `pause` before each: what the one before has left to others is done."""
         shown(name, 0, 1)
-        (middle, high), (bare_middle, bare_high) = await times_in_turn([own, bare], 100, warm=WARM_CALLS, pause=pause)
+        (middle, high), (bare_middle, bare_high) = await times_in_turn(
+            [own, bare], COUNTED, warm=WARM_CALLS, pause=pause
+        )
         note(table, f"{name}, p50 / p95 ms", f"{middle:.1f} / {high:.1f}")
         note(table, f"  {bare_name}", f"{bare_middle:.1f} / {bare_high:.1f}")
         note(table, f"  times the {bare_name}", f"{middle / bare_middle:.1f}")
@@ -168,7 +171,7 @@ async def measure(
         wanted.append(AnnSearchRequest([query], words, {"metric_type": "BM25"}, limit))
         await client.hybrid_search(collection, wanted, RRFRanker(), limit=limit, output_fields=["revision"])
 
-    questions = [" ".join(chance.choices(WORDS, k=5)) for _ in range(WARM_CALLS + 100)]
+    questions = [" ".join(chance.choices(WORDS, k=5)) for _ in range(WARM_CALLS + MOST_ROUNDS * COUNTED)]
     await compared(
         "searchMemories",
         lambda n: service.ask_alone(SEARCH, q=questions[n]),
