@@ -26,12 +26,25 @@ GROUPS = {
     "Preferences": (MemoryType.UserPreference,),
 }
 CONNECTIONS_TITLE = "Connections"
-LESSONS_SHARE = 0.5  # of the tokens; what lessons leave is for memories
+LESSONS_SHARE = 0.5  # of the tokens; what lessons leave is for memories, and what these leave for lessons again
 ENDS = (".", "!", "?", "…", "。", "！", "？")
-# The first sign of what a model's chat template marks a turn, a role or an end with.
+# The first sign of what a model's chat template marks a turn, a role or an end with. Besides names that are known: any
+# with an underscore between angles, and any in capitals with one between brackets; no tag of HTML is written so. Single
+# words between brackets count in capitals only: `x[mask]` is ordinary.
 _CHAT_MARK = re.compile(
-    r"<(?=[|｜]|<?/?SYS>>|/?(?:s|bos|eos|pad|unk|(?:start|end)_of_turn)>)|\[(?=/?(?:INST|SYSTEM_PROMPT|TOOL_\w+|AVAILABLE_TOOLS)\])",
+    r"<(?=[|｜]|<?/?SYS>>|/?(?:function|parameter|invoke)[\s=>]"
+    r"|/?(?:\w+:)?(?:[^\W_]*_\w*|s|bos|eos|pad|unk|mask|sep|cls|[se]op|eo[adht]|think|thinking|thought|tools?|system|assistant"
+    r"|image|img|video|audio|(?:unused|reserved|special)\d+|(?-i:PRE|SUF|MID|AI)|用户)>)"
+    r"|\[(?=[|｜]\w|e~\[|/?(?:INST|SYSTEM_PROMPT|TOOL_\w+|AVAILABLE_TOOLS|(?:unused|control_)\d+"
+    r"|(?-i:[A-Z\d]+_[A-Z\d_]+|[gs]?MASK|BOS|EOS|PAD|UNK|CLS|SEP|IMG|AUDIO|THINK|ARGS|PREFIX|MIDDLE|SUFFIX))\])"
+    r"|\](?=~!?b[\[\]])",
     re.IGNORECASE,
+)
+# What str.isprintable() takes for visible and no reader sees: fillers, blanks, and selectors of a variant, but the one
+# that gives an emoji its colours.
+_UNSEEN = re.compile(
+    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0e\uffa0\U0001d159\U000e0100-\U000e01ef]"
+    r"|(?<![\u2190-\u27ff\u2900-\u2bff\U0001f000-\U0001faff])\ufe0f"
 )
 _PLAIN = re.compile(r"[\w.:/@#+-]+")
 SHORTENED = " (shortened)"
@@ -40,16 +53,21 @@ POINTER_CHARACTERS = 200  # a longer pointer to a document is not told
 STATUS_CHARACTERS = 40
 MISSED = 20  # after so many memories in a row that do not fit, no other is tried
 PIECE = 1_000  # characters that are counted at once: the tokenizer lets nothing else run meanwhile
-# What ends a sentence whatever its marks: a paragraph, an item of a list, a row of a table, what was done before its result.
-_BLOCK = re.compile(r"\n\s*\n|\n\s*(?=[-*•+>#|]|\d{1,3}[.)]\s|Result: )")
+_PARAGRAPH = re.compile(r"\n\s*\n")
+# How an item of a list or a row of a table begins; a line that goes on with a sentence may begin so too.
+_ITEM = re.compile(r"[-*•+>#|]|\d{1,3}[.)]\s")
+ITEM_LINES = 4  # an item wrapped over more lines is not seen to be followed by the next
 # The end of a sentence, perhaps: a mark and a space, or a mark of a script that has no spaces.
 _BREAK = re.compile(r"(?<=[.!?।؟])\s+|(?<=[。！？])\s*(?=[^\s。！？」』）”’])")
 # A full stop after one of these, or after a single letter, does not end a sentence.
 _ABBREVIATION = re.compile(
     r"\b(?:[^\W\d_]|Dr|Mrs?|Ms|Mme|Messrs|Prof|St|Jr|Sr|Rev|Fr|Hon|Pres|Sen|Rep|Gov|Gen|Col|Lt|Maj|Capt|Cmdr|Adm|Sgt"
-    r"|Ltd|Inc|Corp|Co|Bros|Dept|Univ|Mt|Ft|Ave|Blvd|Rd|Nos?|Nr|Figs?|Eqs?|Tab|Secs?|Sect|Ch|Vols?|Eds?|pp|vs|viz|etc|al|cf"
+    r"|Ltd|Inc|Corp|Co|Bros|Dept|Univ|Assn|Assoc|Intl|Natl|Mt|Ft|Ave|Blvd|Rd|Hwy|Pkwy|Str"
+    r"|Nos?|Nr|Figs?|Abb|Eqs?|Tab|Secs?|Sect|Arts?|Paras?|Ch|Chap|Kap|Vols?|Bd|Eds?|Hrsg|Aufl|Refs?|pp|vs|viz|etc|al|cf"
     r"|approx|avg|max|min|ca|incl|excl|resp|bzw|vgl|ggf|inkl|zzgl|exkl|usw|MwSt|Mio|Mrd|Tsd|Mill?|Abs|Hrn?|Fra?|Sras?|Srta"
-    r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.$",
+    r"|sog|evtl|Jan|Feb|Mar|Mrz|Apr|Jun|Jul|Aug|Sept?|Oct|Okt|Nov|Dec|Dez|Mon|Tues?|Thurs?|Fri"
+    r"|(?-i:Ala|Ariz|Ark|Calif|Colo|Conn|Del|Fla|Ga|Ill|Ind|Kan|Ky|La|Mass|Md|Mich|Minn|Miss|Mo|Neb|Nev|Okla|Ore|Pa|Tenn|Tex"
+    r"|Va|Vt|Wash|Wis|Wyo))\.$",
     re.IGNORECASE,
 )
 # Nor does a mark before what can only go on: a small letter, a number (but the next of a list), the end of a firm's name.
@@ -59,8 +77,9 @@ _WITHOUT_SPACES = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u
 
 def build(memories: Sequence[FoundMemory], lessons: Sequence[FoundLesson], budget: int) -> tuple[str, int]:
     """The context and its tokens. Items are taken in their rank while they fit; of a memory that does not fit whole,
-    as many whole sentences as do. What joins the memories that are told comes last, if there is room. No text is read
-    much further than what is told of it."""
+    as many whole sentences as do. Lessons that did not fit into their share are tried again with what the memories leave.
+    What joins the memories that are told comes last, if there is room. No text is read much further than what is told
+    of it."""
     titles = {kind: title for title, kinds in GROUPS.items() for kind in kinds}
     lines: dict[str, list[str]] = {title: [] for title in (LESSONS_TITLE, *GROUPS, CONNECTIONS_TITLE)}
     left = budget - count(NOTE)
@@ -76,10 +95,19 @@ def build(memories: Sequence[FoundMemory], lessons: Sequence[FoundLesson], budge
         lines[title].append(line)
         return cost
 
-    for_lessons = int(left * LESSONS_SHARE) if memories else left
-    for one in lessons if for_lessons > 0 else ():
-        spent = add(LESSONS_TITLE, _lesson_line(one), for_lessons)
-        for_lessons, left = for_lessons - spent, left - spent
+    ranked: dict[int, str] = {}  # the lessons that are told, by their rank
+
+    def teach(most: int) -> int:
+        """Adds the lessons that fit and are not told yet, each at the place of its rank; returns what they cost."""
+        free = most
+        for rank, one in enumerate(lessons):
+            if free > 0 and rank not in ranked and (spent := add(LESSONS_TITLE, line := _lesson_line(one), free)):
+                ranked[rank] = line
+                free -= spent
+        lines[LESSONS_TITLE] = [ranked[rank] for rank in sorted(ranked)]
+        return most - free
+
+    left -= teach(int(left * LESSONS_SHARE) if memories else left)
     told: set[str] = set()
     first: dict[tuple[MemoryType, str], str] = {}  # who told a text first
     missed = 0
@@ -94,6 +122,7 @@ def build(memories: Sequence[FoundMemory], lessons: Sequence[FoundLesson], budge
         if spent:
             told.add(memory.id)
             first.setdefault((memory.type, memory.text), memory.id)
+    left -= teach(left)
     missed = 0
     for edge in _edges(memories, told):
         if left <= 0 or missed == MISSED:
@@ -129,6 +158,7 @@ def quoted(text: str) -> str:
     of a chat template (`<|…|>`, `[INST]`, …) survives."""
     line = json.dumps(" ".join(text.split()), ensure_ascii=False)
     line = _CHAT_MARK.sub(lambda mark: f"\\u{ord(mark.group()):04x}", line)
+    line = _UNSEEN.sub(lambda sign: json.dumps(sign.group())[1:-1], line)
     return line if line.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
 
 
@@ -145,7 +175,7 @@ def sentence(text: str) -> str:
 
 def name(id: str) -> str:
     """An id as it stands in a sentence: as it is where it is a plain word, quoted where it might say more."""
-    return id if _PLAIN.fullmatch(id) and id.isprintable() else quoted(id)
+    return id if _PLAIN.fullmatch(id) and id.isprintable() and not _UNSEEN.search(id) else quoted(id)
 
 
 def _lesson_line(found: FoundLesson) -> str:
@@ -218,7 +248,7 @@ def _edge_line(edge: Edge) -> str:
 
 def _flat(text: str) -> tuple[str, Iterator[int]]:
     """A text on one line, and where its sentences end in it."""
-    blocks = [" ".join(block.split()) for block in _BLOCK.split("\n".join(text.splitlines()))]
+    blocks = [" ".join(block.split()) for block in _blocks(text)]
 
     def ends() -> Iterator[int]:
         start = 0
@@ -227,6 +257,32 @@ def _flat(text: str) -> tuple[str, Iterator[int]]:
             start += len(block) + 1
 
     return " ".join(filter(None, blocks)), ends()
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """What ends a sentence whatever its marks: a paragraph, an item of a list, a row of a table, what was done before
+    its result."""
+    for paragraph in _PARAGRAPH.split("\n".join(text.splitlines())):
+        lines = [line.strip() for line in paragraph.split("\n")]
+        signs = ["" if not _ITEM.match(line) else "0" if line[0].isdigit() else line[0] for line in lines]
+        start = 0
+        for n in range(1, len(lines)):
+            if lines[n].startswith("Result: ") or (signs[n] and (_ended(lines[n - 1]) or _in_list(signs, n))):
+                yield "\n".join(lines[start:n])
+                start = n
+        yield "\n".join(lines[start:])
+
+
+def _ended(line: str) -> bool:
+    """Whether a line ends a sentence, or says that items follow."""
+    last = line.rstrip("\"'”’»)]*_")
+    return last.endswith((*ENDS, "।", "؟", ":", "：")) and not _ABBREVIATION.search(last, max(0, len(last) - 8))
+
+
+def _in_list(signs: Sequence[str], n: int) -> bool:
+    """Whether another item stands beside this one, or one with the same sign, where items are wrapped, near it."""
+    before, after = signs[max(0, n - ITEM_LINES) : n], signs[n + 1 : n + 1 + ITEM_LINES]
+    return any((*before[-1:], *after[:1])) or signs[n] in before or signs[n] in after
 
 
 def _sentence_ends(line: str) -> Iterator[int]:

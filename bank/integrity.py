@@ -43,6 +43,9 @@ class Disagreements(Value):
         )
 
 
+LINKS_WRONG = ("dangling_pointers", "dangling_links", "one_sided_links")  # as the statements count them
+
+
 @dataclass(frozen=True)
 class Kind:
     """What differs between memories and lessons: the names of their statements."""
@@ -96,8 +99,15 @@ class Integrity:
 
     async def compare(self, mend: bool = False) -> Disagreements:
         """Compares both stores, online, a page at a time. `mend`: marks and notes what disagrees, for the next drain."""
-        (memories,) = await self._graph.read("memory_counts")
-        (lessons,) = await self._graph.read("lesson_counts")
+        memories, lessons = await self._counts()
+        if any(counts[name] for counts in (memories, lessons) for name in LINKS_WRONG if name in counts):
+            # Both sides of a link are read one after the other, and it may be written in between. What is really wrong is
+            # still so a moment later: of two looks the kinder one is right.
+            again = await self._counts()
+            memories, lessons = (
+                {name: min(value, other[name]) if name in LINKS_WRONG else other[name] for name, value in one.items()}
+                for one, other in zip((memories, lessons), again, strict=True)
+            )
         verdicts: dict[str, str] = {}
         vectors: dict[str, int] = {}
         twins = strays = 0
@@ -125,6 +135,11 @@ class Integrity:
             pending=await self.pending(),
         )
 
+    async def _counts(self) -> tuple[dict[str, int], dict[str, int]]:
+        (memories,) = await self._graph.read("memory_counts")
+        (lessons,) = await self._graph.read("lesson_counts")
+        return memories, lessons
+
     async def _suspects(self, kind: Kind, keys: Sequence[Any], mend: bool) -> dict[str, str]:
         """Looks twice: between the two reads of a first look a write may have gone through."""
         verdict = await self.judge(kind, keys)
@@ -142,14 +157,13 @@ class Integrity:
         verdict: dict[Any, str] = {}
         for known in await self._graph.read(kind.look, keys=list(keys)):
             key, row = known["key"], row_of[known["key"]]
-            in_work = known["marked"] or known["removal"]
             if known["values"] is None:
                 if row is not None and not known["removal"]:
                     verdict[key] = "orphan"
             elif (
                 known["values"][0]["revision"] is None
                 or known["name"] not in (None, self.primary_key(kind, key))
-                or (not in_work and row not in [comparable(one) for one in known["values"]])
+                or (not known["marked"] and row not in [comparable(one) for one in known["values"]])
             ):
                 verdict[key] = "missing" if row is None else "stale"
         return verdict
@@ -174,7 +188,7 @@ class Integrity:
         return len(found)
 
     async def _twins(self, kind: Kind, mend: bool) -> int:
-        """Keys that have two rows. A removal takes both, and marks the record, which is then indexed once."""
+        """Keys that have two rows. The record is marked, and its row then replaces both."""
         found: list[Any] = []
         async for page in self._vectors.revisions(kind.collection):
             heaps = [page]
@@ -187,7 +201,7 @@ class Integrity:
                 else:
                     heaps += [heap[: len(heap) // 2], heap[len(heap) // 2 :]]
         if mend and found:
-            await self._graph.run("note_removals", collection=kind.collection, keys=[str(key) for key in found])
+            await self.mark(kind, found)
         return len(found)
 
     async def mend_links(self) -> None:

@@ -197,6 +197,7 @@ class Search:
         ranked += [one for one in untried if one not in ranked]
         best = choose_diverse([one for one in ranked if one.standing.rb_id in kept], vectors, query.limit)
         found = await self._found(give_a_chance(best, untried, vectors, query.limit), via, [one for one, _ in best])
+        found = [one for one in found if has_all(one, query.tags)]  # the index has said so, which may be mistaken
         return await self._with_linked(found, links, left_out, semantic, query, via)
 
     async def _found(
@@ -244,22 +245,22 @@ class Search:
         offered = set(last)
         for _ in range(MOST_STEPS):
             wanted = [rb_id for rb_id in required(last, links) if rb_id not in offered]
-            known = await self.offered_lessons(wanted, query)
-            room = query.limit - len(brought)
-            standings = {rb_id: known[rb_id] for rb_id in [one for one in wanted if one in known][:room]}
-            if not standings:
-                break
+            standings = await self.offered_lessons(wanted, query)
             links = {**links, **known_then(await self._links.of(standings), query.as_of)}
-            last = []
-            for rb_id in standings:
-                if other := alternatives_of(rb_id, links, offered):
-                    left_out.setdefault(other[0], []).append(rb_id)
-                else:
-                    last.append(rb_id)
-            fits = {rb_id: semantic.get(rb_id, 0.0) for rb_id in last}
+            fits = {}
+            for rb_id in wanted:
+                if rb_id in standings:
+                    if other := alternatives_of(rb_id, links, offered):
+                        left_out.setdefault(other[0], []).append(rb_id)
+                    else:
+                        fits[rb_id] = semantic.get(rb_id, 0.0)
             ranked = rank_lessons(standings, fits, query.namespace, datetime.now(UTC))
             # It was not chosen for being different, so that factor gives it nothing.
             along = [one for one in await self._found([(one, 0.0) for one in ranked], via) if has_all(one, query.tags)]
+            along = sorted(along, key=lambda one: wanted.index(one.lesson.rb_id))[: query.limit - len(brought)]
+            if not along:
+                break
+            last = [one.lesson.rb_id for one in along]
             brought |= {one.lesson.rb_id: one for one in along}
             offered = offered | brought.keys()
         return with_word(each_behind_its_reason(found, brought, links), links, left_out)

@@ -5,21 +5,29 @@ A record (a memory or a lesson) is in one of these states; `revision` names one 
   state     graph                         index row            how it goes on
   --------  ----------------------------  -------------------  ---------------------------------------------------
   marked    there, to_index               none, old or new     indexed: row := the record; then the mark is cleared
-                                                               if the revision is still the one indexed, set again
-                                                               if not; a Removal is noted if the record is gone
-                                                               (marks are cleared a moment later, many at once)
+                                                               if the revision is still the one indexed; if not, this
+                                                               row may have replaced a newer one, so the record gets
+                                                               a new revision and stays marked; a Removal is noted if
+                                                               it is gone (marks are cleared a moment later, many at
+                                                               once)
   settled   there, no mark                of that revision     a write changes the revision and sets the mark, in
                                                                one transaction
-  leaving   gone, a Removal is noted      any                  row deleted; then the Removal is dropped, and a record
-                                                               that came back meanwhile is marked
-  back      there, a Removal is noted     none, old or new     the Removal is dropped and the record marked, if it is
-                                                               still there; its row stays until it is replaced
+  leaving   gone, a Removal is noted      any                  row deleted; then the Removal is dropped, if it was not
+                                                               noted anew; a record that came back meanwhile, whose
+                                                               row that may have been, gets a new revision and a mark
+  back      there, a Removal is noted     none, old or new     the Removal is dropped, if the record is still there:
+                                                               its own write has marked it, and its row replaces
+                                                               the old one
   gone      gone, nothing noted           none                 a write makes it anew, with a new revision
+
+A new revision where another process may have been at the row: the mark that this process clears late is meant for the
+old one. Where no other process moves rows, nobody can have been, and nobody gets one.
 
 The graph transaction that moves a record to `marked` or `leaving` is the acknowledgement. A row whose revision is not
 the record's is never an answer, so every state but `settled` only costs recall, never truth. A crash leaves a mark or a
 Removal, which the next round takes up. What no mark tells (an indexer that slept, woke late, overwrote a newer row and
-died before it could look again) the sweep finds: it compares revisions on both sides, at start and now and then.
+died before it could look again) the sweep finds: it compares revisions on both sides, at start and now and then. Without
+a crash there is nothing for it to find.
 
 `ACTORS` below says the same as data: who does what in which order, a step being one transaction or one call to Milvus.
 A test walks through every interleaving of these steps, with crashes and late wake-ups.
@@ -54,58 +62,66 @@ class Pair(NamedTuple):
 
     record: int | None = None  # its revision in the graph; None: there is none
     marked: bool = False
-    removal: bool = False
+    removal: int | None = None  # which note of a Removal it is; None: none is noted
     row: int | None = None  # its revision in the index; None: no row
+    last: int = 0  # the last number that was given to a revision or a note
 
 
-# A step: from what both stores hold, and what the actor holds from its steps before, to the same afterwards.
-Step = Callable[[Pair, int | None], tuple[Pair, int | None]]
+# What an actor holds from its steps before: a revision, a row's revision, or a note and whether the record was back.
+Held = int | tuple[int, bool] | None
+# A step: from what both stores hold, and what the actor holds, to the same afterwards.
+Step = Callable[[Pair, Held], tuple[Pair, Held]]
 
 
-def _read_marked(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
+def _renewed(pair: Pair) -> Pair:
+    return pair._replace(record=pair.last + 1, marked=True, last=pair.last + 1)
+
+
+def _noted(pair: Pair) -> Pair:
+    return pair._replace(removal=pair.last + 1, last=pair.last + 1)
+
+
+def _read_marked(pair: Pair, held: Held) -> tuple[Pair, Held]:
     return pair, pair.record if pair.marked else None
 
 
-def _put_row(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
-    return (pair if held is None else pair._replace(row=held)), held
+def _put_row(pair: Pair, held: Held) -> tuple[Pair, Held]:
+    assert isinstance(held, int)
+    return pair._replace(row=held), held
 
 
-def _clear_mark(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
-    if held is None:
-        return pair, None
+def _clear_mark(pair: Pair, held: Held) -> tuple[Pair, Held]:
     if pair.record is None:
-        return pair._replace(removal=True), None
-    return pair._replace(marked=pair.record != held), None
+        return _noted(pair), None
+    return (pair._replace(marked=False) if pair.record == held else _renewed(pair)), None
 
 
-GONE, BACK = 0, 1  # what a remover has seen of the record
+def _read_removal(pair: Pair, held: Held) -> tuple[Pair, Held]:
+    return pair, None if pair.removal is None else (pair.removal, pair.record is not None)
 
 
-def _read_removal(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
-    if not pair.removal:
-        return pair, None
-    return pair, GONE if pair.record is None else BACK
+def _drop_row(pair: Pair, held: Held) -> tuple[Pair, Held]:
+    assert isinstance(held, tuple)
+    _, back = held
+    return (pair if back else pair._replace(row=None)), held
 
 
-def _drop_row(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
-    return (pair._replace(row=None) if held == GONE else pair), held
+def _settle_removal(pair: Pair, held: Held) -> tuple[Pair, Held]:
+    assert isinstance(held, tuple)
+    note, back = held
+    if pair.removal == note and not (back and pair.record is None):
+        pair = pair._replace(removal=None)
+    return (_renewed(pair) if pair.record is not None and not back else pair), None
 
 
-def _settle_removal(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
-    if held is None or (held == BACK and pair.record is None):
-        return pair, None
-    return pair._replace(removal=False, marked=pair.marked or pair.record is not None), None
-
-
-def _read_row(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
+def _read_row(pair: Pair, held: Held) -> tuple[Pair, Held]:
     return pair, pair.row
 
 
-def _judge(pair: Pair, held: int | None) -> tuple[Pair, int | None]:
+def _judge(pair: Pair, held: Held) -> tuple[Pair, Held]:
     if pair.record is None:
-        return (pair._replace(removal=True) if held is not None else pair), None
-    # A Removal that is noted ends with a mark: nobody need set one now.
-    settled = pair.marked or pair.removal or held == pair.record
+        return (_noted(pair) if held is not None and pair.removal is None else pair), None
+    settled = pair.marked or held == pair.record
     return (pair if settled else pair._replace(marked=True)), None
 
 
@@ -116,13 +132,13 @@ ACTORS: dict[str, tuple[Step, ...]] = {
 }
 
 
-def written(pair: Pair, revision: int) -> Pair:
+def written(pair: Pair) -> Pair:
     """The transaction of a write: its commit is the acknowledgement."""
-    return pair._replace(record=revision, marked=True)
+    return _renewed(pair)
 
 
 def deleted(pair: Pair) -> Pair:
-    return pair._replace(record=None, marked=False, removal=pair.removal or pair.record is not None)
+    return _noted(pair._replace(record=None, marked=False))
 
 
 ROUND = 128  # records embedded and written at once: small enough that a short write need not wait long for a long one
@@ -180,6 +196,7 @@ class Sync:
         self._incomplete = False  # the index lacks, or may lack, what was acknowledged before: a sweep will tell
         self._indexed: dict[str | int, Change] = {}  # in the index by their ids, their marks still to be cleared
         self._clearing: dict[str | int, Change] = {}  # those of them whose marks are being cleared
+        self._with_row: set[str | int] = set()  # those that had changed by then: whatever is made anew, they have a row
         self._answered: list[Job] = []  # all that these wrote is in the index
         self._work = asyncio.Event()
         self._turn = asyncio.Lock()
@@ -439,7 +456,8 @@ class Sync:
         """A record that was deleted and made anew may have a row all the same: that of its earlier self, put there after
         the deletion had been seen to. Until the marks of that row are cleared only this process knows of it."""
         key = _key(change.record)
-        return Change(change.record, change.fresh and key not in self._indexed and key not in self._clearing)
+        known = key in self._indexed or key in self._clearing or key in self._with_row
+        return Change(change.record, change.fresh and not known)
 
     async def settle(self) -> None:
         """The second half of marked -> settled, for all that is in the index: a transaction for each write would cost
@@ -490,16 +508,27 @@ class Sync:
             rows.setdefault((LESSONS, fresh and self._alone), []).append(row)
         for (collection, fresh), some in rows.items():
             await (self._vectors.insert if fresh else self._vectors.upsert)(collection, some, seconds)
+        self._with_row -= {_key(change.record) for change in changes}
 
     async def _clear_marks(self, changes: Sequence[Change]) -> None:
         """What is still as it was indexed is settled."""
         memories, lessons = _latest(changes, Memory), _latest(changes, Lesson)
         if memories:
             indexed = sorted([memory.id, memory.revision] for memory, _ in memories)
-            await self._graph.run("clear_memory_marks", rows=indexed)
+            await self._look_back("clear_memory_marks", rows=indexed, ours=list(self._queued))
         if lessons:
             learnt = sorted([lesson.rb_id, lesson.revision] for lesson, _ in lessons)
-            await self._graph.run("clear_lesson_marks", rows=learnt)
+            await self._look_back("clear_lesson_marks", rows=learnt, ours=list(self._queued))
+
+    async def _look_back(self, statement: str, **parameters: Any) -> None:
+        """After rows were put or removed: what was not as we had thought, and where another process may have been at it gets a
+        new revision, which is indexed at once."""
+        async with self.writing() as revision:
+            renewed = None if self._alone else revision
+            rows = await self._graph.run(statement, renewed=renewed, **parameters)
+            changed = [memory_from_row(row) if "type" in row else Lesson.from_row(row["properties"]) for row in rows]
+            self._with_row |= {_key(record) for record in changed}
+            self.index_soon(revision, [Change(record) for record in changed if record.revision == renewed])
 
     # ------------------------------------------------------------ what others left
 
@@ -529,14 +558,14 @@ class Sync:
     async def _remove_some(self, kind: Kind) -> int:
         async with self._turn_of_a_batch():
             rows = await self._graph.read("pending_removals", collection=kind.collection, limit=PAGE)
-            if keys := [row["key"] for row in rows]:
+            if rows:
                 await self.settle()  # a mark that is cleared after its row was removed here would be lost
                 # A record that is back may have its new row already: without it, it would not be found until it is
                 # indexed again.
                 removed = [row["key"] for row in rows if not row["back"]]
                 await self._vectors.delete(kind.collection, [self._integrity.primary_key(kind, key) for key in removed])
-                await self._graph.run(kind.settle, keys=keys, removed=removed)
-        return len(keys)
+                await self._look_back(kind.settle, rows=rows)
+        return len(rows)
 
     async def _index_some(self, kind: Kind, before: int | None) -> int:
         """One batch, then whoever waits for the turn has it: it is given in the order of asking."""

@@ -1,21 +1,26 @@
 """Edges nobody wrote: memories that share rare words, names or tags are joined by weak edges, marked as machine-made.
 
 What few memories of the tenant have is rare. Two memories are joined where they share a rare name or tag, or two other
-rare words; first those that share the rarest. A capital letter at the beginning of a sentence makes no name by itself
-("However", "Please"): the word, what follows it, or the other text must say so. No model is asked, and the same store
-gives the same edges.
+rare words; first those that share the rarest. What an edge says must be true, so both texts must say it, whichever was
+written first. A name is shared where both write it as a name, spelt the same: who tells us more does not speak of the US,
+and a capital letter at the beginning of a sentence makes no name by itself ("However", "Rust on the gate"). Other words
+are shared as they are spelt, or as one and many ("delivery", "deliveries"); those of one stem may differ in all they
+mean ("general", "generous"). In doubt there is no edge: a weak one that is missing costs little, a false sentence costs
+trust. No model is asked, and the same store gives the same edges.
 """
 
 import dataclasses
 import hashlib
+import itertools
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from bank.model import first_words
-from bank.words import as_written, names_in, plain_words, stem
+from bank.words import names_as_written, stem, ways_written
 from graph.model import Edge, EdgeBand
 from graph.session import Graph, Transaction
 
@@ -31,14 +36,30 @@ LEAST, MOST, FOR_EACH_MORE = 0.25, 0.45, 0.05  # weights: for one thing shared, 
 TOLD = 4  # things that a sentence names
 
 
+_SENTENCE = re.compile(r"[^.!?…。！？\r\n]+")
+_BEGINS_WITHIN = re.compile(r"(?::\s*|(?<!\w)[\"“„«‘(]+)(?=[^\W_]+(?: [^\W\d_A-Z]|[!?]))")  # He asked: "May we?"
+_NUMBER = re.compile(r"\b(?:\d(?=[.!?)])|\w(?=\s*[\r\n]))")  # 1. Mark the date. Or: a line that ends with "plan B"
+_HISSING = ("s", "x", "z", "ch", "sh", "o")  # endings that many have with -es
+
+
 @dataclass(frozen=True)
 class Term:
-    """What two memories may share: a tag, or a word as it is written, with a capital letter, as a name."""
+    """What two memories may share: a tag, or a word with its spellings in a text: those that are names, and the others."""
 
     text: str
     tag: bool = False
-    capital: bool = False
-    name: bool = False
+    names: frozenset[str] = frozenset()
+    others: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> tuple[bool, str | None]:
+        """Terms of two memories are compared where this is the same."""
+        return self.tag, self.text if self.tag else stem(self.text.lower())
+
+    @property
+    def counts(self) -> bool:
+        """Whether it joins two memories by itself: a name or a tag."""
+        return self.tag or bool(self.names)
 
     @property
     def asked(self) -> tuple[str, str]:
@@ -75,9 +96,12 @@ async def find_topics(graph: Graph, memories: Told) -> list[Topic]:
                 frequent.add((row["index"], row["query"]))
             else:  # of these memories only what they say now counts
                 having[row["index"], row["query"]] = set(row["ids"]) - memories.keys()
+    said: dict[tuple[bool, str | None], set[str]] = {}
     for id, own in terms.items():
         for term in own:
-            having.setdefault(term.asked, set()).add(id)
+            said.setdefault(term.key, set()).add(id)
+    for term in itertools.chain.from_iterable(terms.values()):  # as the index does, whichever way a word is spelt
+        having.setdefault(term.asked, set()).update(said[term.key])
     rare = {asked: ids for asked, ids in having.items() if asked not in frequent and 1 < len(ids) <= RARE}
     return [topic for id in memories for topic in topics_of(id, terms[id], rare)]
 
@@ -98,14 +122,69 @@ async def link_topics(tx: Transaction, topics: Sequence[Topic], memories: Told, 
 
 
 def terms_of(text: str, tags: Sequence[str]) -> list[Term]:
-    names = names_in(text)
-    words = [
-        Term(word, capital=word[0].isupper() or stem in names, name=stem in names)
-        for stem, word in as_written(text).items()
-        if not word.isdigit() and len(word) > 1 and (stem in names or word[0].isupper() or len(word) >= SHORTEST)
-    ]
-    words.sort(key=lambda term: (not term.name, -len(term.text), term.text))
+    text = _without_idle_capitals(text)
+    names = names_as_written(text)
+    words = []
+    for ways in ways_written(text).values():
+        spelt = [way for way in ways if len(way) > 1 and not way.isdigit()]
+        own = frozenset(names.intersection(spelt))
+        others = frozenset(way for way in spelt if way not in own and (len(way) >= SHORTEST or _is_code(way)))
+        if own or others:
+            words.append(Term(min(own or others), names=own, others=others))
+    words.sort(key=lambda term: (not term.names, -len(term.text), term.text))
     return [Term(tag, tag=True) for tag in tags] + words[:TERMS]
+
+
+def _without_idle_capitals(text: str) -> str:
+    """Where all is written large, or a sentence begins within another or behind a number, a capital letter says nothing:
+    the one is made small, the other set on a line of its own."""
+    quiet = _SENTENCE.sub(lambda found: _quiet(found.group()), text)
+    return _BEGINS_WITHIN.sub(r"\g<0>\n", _NUMBER.sub("\n", quiet))
+
+
+def _quiet(sentence: str) -> str:
+    return sentence.lower() if sentence.isupper() and len(sentence.split()) > 1 else sentence
+
+
+def _is_code(word: str) -> bool:
+    """As EV9 is one: it means the same in small letters."""
+    return word[0].isalpha() and any(sign.isdigit() for sign in word)
+
+
+def shared_terms(one: Iterable[Term], other: Iterable[Term]) -> list[Term]:
+    """What two memories share, as they say it; the same whichever of them is the one."""
+    known = {term.key: term for term in other}
+    pairs = ((term, known[term.key]) for term in one if term.key in known)
+    return [found for mine, theirs in pairs if (found := mine if mine.tag else _shared_word(mine, theirs)) is not None]
+
+
+def _shared_word(one: Term, other: Term) -> Term | None:
+    if name := _shared_name(one, other):
+        return Term(name, names=frozenset((name,)))
+    same = [min(pair, key=_plainest) for pair in itertools.product(one.others, other.others) if _same_word(*pair)]
+    return Term(min(same, key=_plainest)) if same else None
+
+
+def _shared_name(one: Term, other: Term) -> str | None:
+    """Both write it as a name; of a code it is enough that one does."""
+    codes = {name.lower(): name for name in sorted(one.names | other.names) if _is_code(name)}
+    in_both = {way.lower() for way in one.names | one.others} & {way.lower() for way in other.names | other.others}
+    return min((one.names & other.names) or {codes[code] for code in codes.keys() & in_both}, default=None)
+
+
+def _same_word(one: str, other: str) -> bool:
+    """Spelt the same, or one of a thing and many of it."""
+    few, many = sorted((one.lower(), other.lower()), key=lambda word: (len(word), word))
+    if len(few) < SHORTEST:
+        return False
+    if few.endswith("y"):
+        return many in (few, few + "s", few[:-1] + "ies")
+    # Nothing ends in a double s because it is many: princes and a princess.
+    return many == few or (many == few + "s" and few[-1] != "s") or (many == few + "es" and few.endswith(_HISSING))
+
+
+def _plainest(word: str) -> tuple[bool, int, str]:
+    return word[0].isupper(), len(word), word
 
 
 def topics_of(id: str, terms: Iterable[Term], having: Mapping[tuple[str, str], Collection[str]]) -> list[Topic]:
@@ -113,7 +192,7 @@ def topics_of(id: str, terms: Iterable[Term], having: Mapping[tuple[str, str], C
     shared: dict[str, list[tuple[float, Term]]] = {}
     for term in terms:
         ids = having.get(term.asked, ())
-        worth = math.log(1 + RARE / len(ids)) * (NAME if term.name or term.tag else 1.0) if ids else 0.0
+        worth = math.log(1 + RARE / len(ids)) * (NAME if term.counts else 1.0) if ids else 0.0
         for other in ids:
             if other != id:
                 shared.setdefault(other, []).append((worth, term))
@@ -121,13 +200,13 @@ def topics_of(id: str, terms: Iterable[Term], having: Mapping[tuple[str, str], C
     for other, found in shared.items():
         found.sort(key=lambda one: (-one[0], one[1].text))
         terms = tuple(term for _, term in found)
-        if len(terms) > 1 or any(term.capital or term.tag for term in terms):  # the other text may make it a name
+        if len(terms) > 1 or any(term.counts or _is_code(term.text) for term in terms):  # the other may write it large
             topics.append(Topic(id, other, terms, math.fsum(worth for worth, _ in found)))
     return sorted(topics, key=lambda topic: (-topic.score, topic.target))[:CANDIDATES]
 
 
 def _enough(shared: Sequence[Term]) -> bool:
-    return len(shared) > 1 or any(term.name or term.tag for term in shared)
+    return len(shared) > 1 or any(term.counts for term in shared)
 
 
 def _free(wanted: Sequence[Topic], rows: Sequence[Mapping[str, Any]]) -> Iterable[tuple[Topic, str]]:
@@ -138,18 +217,7 @@ def _free(wanted: Sequence[Topic], rows: Sequence[Mapping[str, Any]]) -> Iterabl
         pair = frozenset((topic.source, topic.target))
         if pair in joined or room[topic.source] <= 0 or room[topic.target] <= 0:
             continue
-        stems, names, spelt = as_written(row["text"]), names_in(row["text"]), set(plain_words(row["text"]))
-        known = (
-            dataclasses.replace(term, name=term.name or stem(term.text.lower()) in names)
-            for term in topic.shared
-            if (term.text in row["tags"] if term.tag else stem(term.text.lower()) in stems)
-        )
-        shared = tuple(
-            term
-            for term in known
-            # A name is the same only as it is spelt: Experiment has the stem of Experience, and Wales that of a wale.
-            if term.tag or (term.text.lower() in spelt if term.name else len(term.text) >= SHORTEST)
-        )
+        shared = tuple(shared_terms(topic.shared, terms_of(row["text"], row["tags"])))
         if _enough(shared):
             joined.add(pair)
             room[topic.source] -= 1

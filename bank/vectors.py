@@ -101,15 +101,40 @@ class LeanClient(AsyncMilvusClient):  # type: ignore[misc]
         return answer.results
 
 
-def _hits(found: Any, owner: str) -> list[Hits]:
-    """The lists of hits in what a search returned in columns, one list after the other."""
+def _hits(found: Any, owner: str, tenant: str) -> list[Hits]:
+    """The lists of hits in what a search returned in columns, one list after the other. A row that somebody put under a key
+    of its own is nobody's, whatever record it names."""
     fields = {field.field_name: field.scalars for field in found.fields_data}
     if not fields:
         return [Hits() for _ in found.topks]
-    owners = (fields[owner].string_data if owner == "pointer_to_node" else fields[owner].long_data).data
     revisions = fields["revision"].long_data.data
     ends = list(itertools.accumulate(found.topks, initial=0))
+    if owner == "rb_id":  # its key
+        owners = fields[owner].long_data.data
+    else:
+        owners = fields[owner].string_data.data
+        plain = embedding_id(tenant, "")
+        strays = [
+            place
+            for place, (key, id) in enumerate(zip(found.ids.str_id.data, owners, strict=True))
+            if key != plain + id and key != embedding_id(tenant, id)
+        ]
+        if strays:
+            return _without(strays, owners, revisions, found.scores, ends)
     return [Hits.of(owners[a:b], revisions[a:b], found.scores[a:b]) for a, b in itertools.pairwise(ends)]
+
+
+def _without(
+    strays: Sequence[int], owners: Sequence[Any], revisions: Sequence[int], scores: Sequence[float], ends: Sequence[int]
+) -> list[Hits]:
+    left_out = set(strays)
+    lists = []
+    for a, b in itertools.pairwise(ends):
+        places = [place for place in range(a, b) if place not in left_out]
+        lists.append(
+            Hits.of([owners[at] for at in places], [revisions[at] for at in places], [scores[at] for at in places])
+        )
+    return lists
 
 
 def comparable(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -493,7 +518,7 @@ class Vectors:
             if isinstance(wanted[0], str) and await self._is_empty(collection):
                 return [Hits() for _ in wanted]
             raise
-        return _hits(found, owner)
+        return _hits(found, owner, self._tenant)
 
     async def _is_empty(self, collection: str) -> bool:
         """Without rows Milvus Lite cannot compute BM25, and complains aloud: it is not asked then."""

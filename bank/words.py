@@ -104,13 +104,18 @@ def words_of(text: str) -> Words:
 
 
 def names_in(text: str) -> set[str]:
-    """The stems of the words that are written as names: with a capital letter within a sentence; or at its beginning,
-    where there is another capital or a digit in the word, a name goes on behind it, or a colon or a bracket follows."""
+    """The stems of the words that are written as names."""
+    return set(stems(names_as_written(text)))
+
+
+def names_as_written(text: str) -> set[str]:
+    """The words that are written as names: with a capital letter within a sentence; or at its beginning, where there is
+    another capital or a digit in the word, a name goes on behind it, or a colon or a bracket follows."""
     names = set()
     last, before = 0, ""
     for match in _TOKEN.finditer(text):
         word, between = match.group(), text[last : match.start()]
-        if word[0].isupper() and len(word) <= LONGEST_WORD and (found := stem(word.lower())) is not None:
+        if word[0].isupper() and len(word) <= LONGEST_WORD and stem(word.lower()) is not None:
             begins = not before or (len(before) > 1 and not _ENDS_A_SENTENCE.isdisjoint(between))
             after = text[match.end() : match.end() + 2]
             if (
@@ -120,7 +125,7 @@ def names_in(text: str) -> set[str]:
                 or after[:1] in (":", "(")
                 or after == " ("
             ):
-                names.add(found)
+                names.add(word)
         last, before = match.end(), word
     return names
 
@@ -149,6 +154,15 @@ def as_written(text: str) -> dict[str, str]:
         if (stemmed := stem(word.lower())) is not None:
             found.setdefault(stemmed, word)
     return found
+
+
+def ways_written(text: str) -> dict[str, list[str]]:
+    """The distinct words of a text in its order: stem -> each way in which it is spelt there."""
+    found: dict[str, dict[str, None]] = {}
+    for word in _short(text):
+        if (stemmed := stem(word.lower())) is not None:
+            found.setdefault(stemmed, {})[word] = None
+    return {stemmed: list(ways) for stemmed, ways in found.items()}
 
 
 def plain_words(text: str) -> list[str]:

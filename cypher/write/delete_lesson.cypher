@@ -24,6 +24,6 @@ CALL (l) { // what became part of it stays, and names it no longer
   WHERE part.merged_into = l.rb_id
   SET part.merged_into = null
 }
-MERGE (removal:Removal {tenant: $tenant, collection: 'reasoningbank', key: toString(id)})
+MERGE (removal:Removal {tenant: $tenant, collection: 'reasoningbank', key: toString(id)}) SET removal.noted = randomUUID()
 DETACH DELETE l
 RETURN id AS rb_id, pointers

@@ -21,6 +21,6 @@ CALL (m) {
   RETURN collect(l {.*, created_at: toString(l.created_at), updated_at: toString(l.updated_at), last_used_at: toString(l.last_used_at),
   confidence: coalesce(l.confidence_ahead[(timestamp() / 1000 - l.idle_since) / l.idle_period], l.confidence_ahead[-1], l.confidence)}) AS lessons
 }
-MERGE (removal:Removal {tenant: $tenant, collection: 'graphembeddings', key: $id})
+MERGE (removal:Removal {tenant: $tenant, collection: 'graphembeddings', key: $id}) SET removal.noted = randomUUID()
 DETACH DELETE m
 RETURN edges, lessons

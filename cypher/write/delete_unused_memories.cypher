@@ -3,7 +3,7 @@
 // returns: memories, edges (how many were deleted)
 UNWIND $ids AS id
 MATCH (m:Memory {tenant: $tenant, id: id})
-MERGE (:Removal {tenant: $tenant, collection: 'graphembeddings', key: id})
+MERGE (r:Removal {tenant: $tenant, collection: 'graphembeddings', key: id}) SET r.noted = randomUUID()
 WITH collect(m) AS gone
 CALL (gone) {
   UNWIND gone AS m

@@ -3,3 +3,4 @@
 // returns: nothing
 UNWIND $keys AS key
 MERGE (r:Removal {tenant: $tenant, collection: $collection, key: key})
+SET r.noted = randomUUID()

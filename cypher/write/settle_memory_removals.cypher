@@ -1,10 +1,16 @@
-// After rows were removed from the vector store: a memory that has come back is marked, so that it is indexed again. One whose row was
-// left, because its memory was back, and that is gone again by now, is still to be removed.
-// params: $tenant, $keys (memory ids), $removed (those of them whose rows were removed)
-// returns: nothing
-UNWIND $keys AS key
-OPTIONAL MATCH (m:Memory {tenant: $tenant, id: key})
-SET m.to_index = true
-WITH key, m WHERE m IS NOT NULL OR key IN $removed
-MATCH (r:Removal {tenant: $tenant, collection: 'graphembeddings', key: key})
+// After rows were removed from the vector store: their notes are dropped, unless they were noted anew meanwhile. A memory that came
+// back while its row was removed may have lost its new one: it is marked, and gets a new revision if another process may have
+// put that one. One that was back before kept its row, and needs nothing; if it is gone by now, its note stays.
+// params: $tenant, $rows [{key (memory ids), noted, back}], $renewed (a new revision; null: no other process moves rows)
+// returns: rows of type, properties (of those that came back meanwhile)
+UNWIND $rows AS row
+OPTIONAL MATCH (m:Memory {tenant: $tenant, id: row.key})
+SET m.tenant = $tenant
+WITH row, m, m IS NOT NULL AND NOT row.back AS lost
+FOREACH (_ IN CASE WHEN lost THEN [1] ELSE [] END | SET m.to_index = true, m.revision = coalesce($renewed, m.revision))
+WITH row, m, lost
+OPTIONAL MATCH (r:Removal {tenant: $tenant, collection: 'graphembeddings', key: row.key})
+WHERE coalesce(r.noted, '') = coalesce(row.noted, '') AND (m IS NOT NULL OR NOT row.back)
 DELETE r
+WITH m, lost WHERE lost
+RETURN collect({type: [l IN labels(m) WHERE l <> 'Memory'][0], properties: m {.*, ingestion_time: toString(m.ingestion_time), update_time: toString(m.update_time)}}) AS rows

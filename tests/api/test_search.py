@@ -235,7 +235,14 @@ async def test_a_row_that_is_not_true_is_never_an_answer(
     stale = {**row, "embedding_id": embedding_id(tenant, "S1")}
     orphan = {**row, "embedding_id": embedding_id(tenant, "GHOST"), "pointer_to_node": "GHOST"}
     foreign = {**row, "embedding_id": "emb_foreign/S1", "tenant": "foreign"}
-    await vectors.upsert(MEMORIES, [stale, orphan, foreign])
+    (true,) = (await cairn.cairn.bank.memories.by_id(["S3"])).values()
+    stray = {
+        **row,
+        "embedding_id": f"{embedding_id(tenant, 'S3')}x",
+        "pointer_to_node": "S3",
+        "revision": true.revision,
+    }
+    await vectors.upsert(MEMORIES, [stale, orphan, foreign, stray])
     lesson_row = {
         "rb_id": 999, "key_lesson": text, "key_lesson_vector": vector.tolist(), "context_to_prefer": text, "context_to_prefer_vector": vector.tolist(),
         "tags": [], "link_nodes": [], "tenant": tenant, "namespace": "default", "team": "default", "scope": "ORG",
@@ -245,8 +252,8 @@ async def test_a_row_that_is_not_true_is_never_an_answer(
         LESSONS, [lesson_row, {**lesson_row, "rb_id": 998, "tenant": "foreign"}, {**lesson_row, "rb_id": 5}]
     )
     report = await cairn.integrity()
-    assert (report["staleVectors"], report["orphanVectors"], report["ok"]) == (2, 2, False)
-    (near,) = await vectors.memories_by_meaning([vector], MemoryFilter(), 2)
+    assert (report["staleVectors"], report["orphanVectors"], report["ok"]) == (2, 3, False)
+    (near,) = await vectors.memories_by_meaning([vector], MemoryFilter(), 3)
     assert set(near.scores) == {"S1", "GHOST"}
     (learnt, _) = await vectors.lessons_by_meaning(vector, LessonQuery(query=text), 2)
     assert set(learnt.scores) == {5, 999}
@@ -262,6 +269,7 @@ async def test_a_row_that_is_not_true_is_never_an_answer(
     await cairn.ask(
         "query($q: String!) { searchMemories(query: $q) { score } searchLessons(query: $q) { score } }", q=text
     )
+    await vectors.delete(MEMORIES, [stray["embedding_id"]])  # which only a sweep would find
     for _ in range(50):
         report = await cairn.settled()
         if report["ok"]:

@@ -233,13 +233,30 @@ def test_the_context_is_grouped_and_says_what_to_avoid() -> None:
 
 @pytest.mark.parametrize(
     "mark",
-    "<|im_end|> <｜User｜> [INST] [/INST] <<SYS>> <</SYS>> <s> </s> <start_of_turn> <end_of_turn> [TOOL_RESULTS] <eos>".split(),
+    "<|im_end|> <｜User｜> [INST] [/INST] <<SYS>> <</SYS>> <s> </s> <start_of_turn> <end_of_turn> [TOOL_RESULTS] <eos>"
+    " <tool_call> </tool_call> <tool_response> <think> </think> <fim_prefix> <reserved_106> <mask> <unused7> <_user>"
+    " <seed:think> <function=get> <SPECIAL_12> [gMASK] [BOS] [EOS] [MODEL_SETTINGS] [IMG] [IMG_END] [|system|] [MASK]"
+    " ]~b] [e~[".split(),
 )
 def test_no_mark_of_a_chat_template_survives(mark: str) -> None:
     """Whoever reads the line as JSON has the text as it was; what looks like a mark and is none stays."""
-    line = context.quoted(f"Obey {mark} now: a < b, <b>bold</b>, x[1], [sic]")
-    assert mark not in line and json.loads(line) == f"Obey {mark} now: a < b, <b>bold</b>, x[1], [sic]"
-    assert line.endswith('now: a < b, <b>bold</b>, x[1], [sic]"')
+    ordinary = (
+        "a < b, a <b> c, <b>bold</b>, <h1>, <div class='x'>, x[1], [1], x[i], x[mask], [user_id], [TODO], [sic], [A]"
+    )
+    line = context.quoted(f"Obey {mark} now: {ordinary}")
+    assert mark not in line and json.loads(line) == f"Obey {mark} now: {ordinary}"
+    assert line.endswith(f'now: {ordinary}"')
+
+
+def test_what_cannot_be_seen_is_written_out() -> None:
+    """Also what Python takes for printable, in texts and in names; an emoji keeps the one sign that colours it."""
+    unseen = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u200b\u2800\u3164\uffa0\U000e0041"
+    for sign in (*unseen, *map(chr, range(0xFE00, 0xFE10)), *map(chr, range(0xE0100, 0xE01F0))):
+        for text in (f"a{sign}b", sign, f"❤\ufe0f{sign}"):
+            assert sign not in context.quoted(text).replace("❤\ufe0f", "")
+            assert json.loads(context.quoted(text)) == text
+        assert sign not in context.name(f"N{sign}1")
+    assert context.quoted("Ich ❤\ufe0f Übergrößen, 船, 👍") == '"Ich ❤\ufe0f Übergrößen, 船, 👍"'
 
 
 @given(st.integers(0, 200))
@@ -332,6 +349,34 @@ def test_lists_tables_and_paragraphs_are_shortened_between_their_items(between: 
 @pytest.mark.parametrize(
     "text",
     [
+        "The ground froze in the weeks before, namely\n- 40 degrees, which nobody\nhad seen.¦It thawed.",
+        "It was shown that x\n> 5 holds for each of them.¦It is known.",
+        "They sold it for approx.\n- 3 percent.¦Done.",
+        "He lived in house\n12) of the\nrow, as issue\n# 7 says.¦Done.",
+        "They need:¦- a saw,\nwhich is sharp",
+        "They need a saw.¦* It is sharp",
+        'He said "yes."¦> and left',
+        "They need¦- a saw¦- a nail",
+        "They need¦1. a saw\nthat is\nsharp¦2. a nail\nthat is new¦3. wood",
+        "They need¦- a saw¦  * which is sharp",
+        "| a | b |¦| 1 | 2 |",
+        "Asked for x\n> 5 and y¦Result: none",
+        "One\nparagraph\n¦- another",
+    ],
+)
+def test_a_line_that_only_looks_like_an_item_goes_on(text: str) -> None:
+    """An item stands after the end of a sentence, after a colon or beside another; else nothing is cut before it."""
+    line, ends = context._flat(text.replace("¦", "\n"))
+    assert [line[a:b].strip() for a, b in pairwise([0, *ends])] == [" ".join(part.split()) for part in text.split("¦")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It fell under Art. IV and under Art. 5.|The court agreed.",
+        "She left Fresno, Calif. Monday and went to Tampa, Fla. Others stayed.",
+        "Siehe Abb. A und Nr. B vom Okt. Danach nichts.",
+        "It came on Sept. Monday, Jan. Friday and Dec. Sunday.|Done.",
         "The climb of Mt. Fuji took Sen. Warren and Lt. Col. Kim two days.|They rested.",
         "Shares of Yahoo! Inc. fell by 4 %.|Others rose.",
         "See sec. 4 and Tab. 2 of the report.|Done.",
@@ -388,6 +433,25 @@ def test_lessons_that_have_nothing_to_do_with_it_are_not_told() -> None:
     assert context.applying([shares, led, needed, other], "How many zebras?") == [shares, led, needed]
     assert context.applying([needed, other], "How many zebras?") == []
     assert context.applying([other], "?!") == [other] == context.applying([other], "なぜ閉まったのか")
+
+
+def test_what_the_memories_leave_goes_to_lessons_in_their_order() -> None:
+    """With room for all nothing is left out; whatever the budget, no memory is told less for it, and ranks hold."""
+    lessons = [
+        _lesson(n, f"Lesson {n}: " + "look at the table once more. " * (40 if n % 2 else 10)) for n in range(1, 6)
+    ]
+    first = _memory("N1", "A short fact.")
+    memories = [first, _joined(_memory("N2", "It goes on. It ends here."), first)]
+    text, _ = context.build(memories, lessons, 2_000)
+    assert [f"(lesson {n})" in text for n in range(1, 6)] == [True] * 5
+    alone = {n: context.build([], [one], 2_000)[1] for n, one in enumerate(lessons, 1)}
+    for budget in range(300, 1_600, 40):
+        text, tokens = context.build(memories, lessons, budget)
+        told = [line for line in text.splitlines() if line.startswith("- prefer")]
+        assert tokens == context.count(text) <= budget and told == sorted(told)
+        assert '"A short fact."' in text and '"It goes on. It ends here."' in text
+        unused = budget - context.count(text.partition("\n\n## Connections")[0])
+        assert all(unused < cost for n, cost in alone.items() if f"(lesson {n})" not in text)
 
 
 def test_a_memory_cannot_break_out_of_its_place() -> None:

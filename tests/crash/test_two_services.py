@@ -102,6 +102,13 @@ async def _writer(http: httpx.AsyncClient, seed: int) -> None:
         assert codes <= {"NOT_FOUND"}, answer
 
 
+def _twins_only(report: dict[str, Any]) -> bool:
+    """Whether nothing is wrong but that some keys have two rows."""
+    more = report["nodeVectors"] - report["nodes"] + report["lessonVectors"] - report["lessons"]
+    wrong = ("missingVectors", "orphanVectors", "oneSidedLinks", "pending")
+    return report["staleVectors"] == more and not any(report[name] for name in wrong)
+
+
 async def test_both_sides_agree_when_it_is_quiet(settings: Settings, tmp_path: Path) -> None:
     """Eight writers over two processes; afterwards both processes see the same, and each record has its own row."""
     milvus = MilvusServer(tmp_path)
@@ -116,7 +123,7 @@ async def test_both_sides_agree_when_it_is_quiet(settings: Settings, tmp_path: P
                 reports = [(await _ask(http, REPORT))["data"]["integrity"] for http in (one, two)]
                 if all(report["ok"] for report in reports):
                     break
-                if attempt == 40:
+                if attempt >= 40 and all(_twins_only(report) for report in reports):
                     # The core of Milvus Lite upserts in two steps, between which two connections may leave two rows of a
                     # key; no mark tells of that. What mends it is the sweep, which every process does now and then.
                     await _ask(one, "mutation { repair(dryRun: false) { ok } }")
