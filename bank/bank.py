@@ -11,12 +11,13 @@ from bank.lessons import (
     TITLE_BYTES,
     Lessons,
     check_lessons,
+    lock_drafted,
     lock_lesson,
-    lock_lessons,
     missing_sources,
     pass_on,
     put_lessons,
     revise,
+    stored_sources,
 )
 from bank.model import Lesson, LessonDraft, LessonStatus, first_words
 from bank.sync import Change, Sync
@@ -171,8 +172,9 @@ class Bank:
                 kept = await claim_key(tx, call.idempotency_key, call.digest())
                 if kept is not None:
                     return await self._answer_again(kept), []
-            written_rows, known_rows = await lock_memories(tx, memory_drafts, named, now, revision)
-            lesson_rows = await lock_lessons(tx, [draft.rb_id for draft in lesson_drafts if draft.rb_id])
+            others = named | await stored_sources(tx, call.lessons)
+            written_rows, known_rows = await lock_memories(tx, memory_drafts, others, now, revision)
+            lesson_rows = await lock_drafted(tx, lesson_drafts, others | told.keys())
             if any(row.get("type") is not None and key in minted for key, row in written_rows.items()) or any(
                 "version" in lesson_rows[rb_id]["properties"] for rb_id in minted_lessons.values()
             ):

@@ -66,6 +66,25 @@ async def lock_lessons(tx: Transaction, ids: Iterable[int]) -> dict[int, Row]:
     return locked
 
 
+async def stored_sources(tx: Transaction, drafts: Iterable[LessonDraft]) -> set[str]:
+    """The memories that these drafts may part their lessons from. They are read ahead, because memories are locked before
+    lessons. A draft without an id is new, and one without sources leaves those that are there."""
+    ids = sorted({draft.rb_id for draft in drafts if draft.rb_id and draft.link_nodes})
+    return {row["id"] for row in await tx.run("sources_of_lessons", ids=ids)} if ids else set()
+
+
+async def lock_drafted(tx: Transaction, drafts: Sequence[LessonDraft], memories: Collection[str]) -> dict[int, Row]:
+    """Locks the lessons of a write, made if they are new. `memories`: those it has locked; if one was joined to a lesson
+    after its sources were read, it is not among them and would be parted without its lock."""
+    locked = await lock_lessons(tx, [draft.rb_id for draft in drafts if draft.rb_id])
+    for draft in drafts:
+        if draft.rb_id and draft.link_nodes:
+            stored = locked[draft.rb_id]["properties"].get("link_nodes", [])
+            if any(node not in memories for node in stored):
+                raise StartAgain
+    return locked
+
+
 async def lock_lesson(tx: Transaction, rb_id: int) -> Row:
     """Locks a lesson that must be there."""
     rows = await tx.run("lock_known_lessons", ids=[rb_id])

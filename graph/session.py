@@ -1,6 +1,7 @@
 """The only importer of `neo4j`: statements by name, reads and atomic writes, retries, time limits, errors as ours."""
 
 import asyncio
+import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
@@ -34,7 +35,7 @@ Row = dict[str, Any]
 T = TypeVar("T")
 
 # A call fails within five seconds when Neo4j is away: the last try starts before RETRY_SECONDS are over and connects or
-# gives up within CONNECT_SECONDS. A deadlock is tried again after a tenth of a second, then two, four …
+# gives up within CONNECT_SECONDS. A lost leader is tried again after a tenth of a second, then two, four …
 CONNECT_SECONDS = 1.5
 ACQUIRE_SECONDS = 4.0
 RETRY_SECONDS = 1.4
@@ -45,6 +46,11 @@ SILENT_SECONDS = 5.0  # after its time limit Neo4j should have ended a statement
 PATIENT_SECONDS = 2.0  # then somebody who waits for his turn is told why
 TURN_SECONDS = 3_600.0  # the indexes of a large store are made in a turn
 MOST_STARTS = 20
+# A start waits up to so long for each one before it: by chance, so that the same two do not meet again.
+AGAIN_SECONDS = 0.05
+# Other transactions are at the same records, and Neo4j is well.
+DELETED = "Neo.ClientError.Statement.EntityNotFound"
+DEADLOCK = "Neo.TransientError.Transaction.DeadlockDetected"
 # Neo4j could not write its log, as on a full disk. From then on it starts no transaction until it is started again.
 NOT_STARTED = "Neo.DatabaseError.Transaction.TransactionStartFailed"
 NOT_WRITTEN = (NOT_STARTED, "Neo.DatabaseError.Transaction.TransactionLogError")
@@ -52,7 +58,8 @@ MOST_LOOKS = 3  # at records that are deleted while they are read; what is not w
 
 
 class StartAgain(Exception):
-    """A record that a transaction had found was deleted by another before it could be locked: begin anew."""
+    """A record that a transaction had found was deleted or changed by another before it could be locked, or the two
+    waited for each other in a circle: begin anew."""
 
 
 class TakenBack(Exception):
@@ -70,27 +77,28 @@ class Transaction:
     async def run(self, name: str, /, **parameters: Any) -> list[Row]:
         self._graph.round_trips += 1
         statement = statements()[name]
-        try:
-            result = await self._tx.run(statement.text, {"tenant": self._graph.tenant, **parameters})
-            return await _data(result)
-        except Neo4jError as error:
-            if error.code == "Neo.ClientError.Statement.EntityNotFound":
-                raise StartAgain from error
-            raise
+        return await _data(await self._tx.run(statement.text, {"tenant": self._graph.tenant, **parameters}))
 
 
 class Graph:
     """A tenant's graph. Every statement carries the tenant."""
 
     def __init__(
-        self, driver: AsyncDriver, tenant: str, database: str | None = None, pinging: AsyncDriver | None = None
+        self,
+        driver: AsyncDriver,
+        tenant: str,
+        database: str | None = None,
+        pinging: AsyncDriver | None = None,
+        routed: bool = False,
     ) -> None:
-        """`pinging`: a second way to the same Neo4j, on which nobody waits for a long statement."""
+        """`pinging`: a second way to the same Neo4j, on which nobody waits for a long statement. `routed`: it may be another
+        server of a cluster that answers the next time, so that we must tell it what we have written; a server that is alone
+        knows, and telling it takes a tenth of a read."""
         self._driver = driver
         self._pinging = pinging or driver
         self._pulse = Pulse(self._ping)
         self._database = database
-        self._bookmarks = AsyncGraphDatabase.bookmark_manager()  # read your own writes, also in a cluster
+        self._bookmarks = AsyncGraphDatabase.bookmark_manager() if routed else None
         self.tenant = tenant
         self.round_trips = 0
 
@@ -141,10 +149,13 @@ class Graph:
 
         @unit_of_work(timeout=WRITE_SECONDS)
         async def attempt(tx: AsyncManagedTransaction) -> T:
-            return await work(Transaction(tx, self))
+            with _met_others():  # before the driver sees it, which tries again only while RETRY_SECONDS last
+                return await work(Transaction(tx, self))
 
-        for _ in range(MOST_STARTS):
-            with _our_errors(), suppress(StartAgain):
+        for start in range(MOST_STARTS):
+            if start:
+                await asyncio.sleep(random.uniform(0.0, AGAIN_SECONDS * start))
+            with _our_errors(), suppress(StartAgain), _met_others():  # also at the commit
                 async with asyncio.timeout(WRITE_SECONDS + SILENT_SECONDS) as clock:
                     with self._pulse.waits(clock):
                         async with self._driver.session(
@@ -261,7 +272,7 @@ async def connect(uri: str, user: str, password: str, tenant: str, database: str
     except (ServiceUnavailable, DriverError, Neo4jError, OSError) as error:
         await _close(driver, pinging)
         raise Unavailable(f"Neo4j at {uri} does not answer: {error}") from error
-    return Graph(driver, tenant, database, pinging)
+    return Graph(driver, tenant, database, pinging, routed=uri.startswith("neo4j"))
 
 
 def _driver(uri: str, user: str, password: str) -> AsyncDriver:
@@ -324,6 +335,16 @@ async def is_stuck(uri: str, user: str, password: str) -> bool:
     finally:
         await driver.close()
     return False
+
+
+@contextmanager
+def _met_others() -> Iterator[None]:
+    try:
+        yield
+    except Neo4jError as error:
+        if error.code in (DELETED, DEADLOCK):
+            raise StartAgain from error
+        raise
 
 
 @contextmanager

@@ -260,3 +260,19 @@ async def test_a_link_made_later_is_not_known_then(cairn: Service) -> None:
     then, _ = await recall(cairn, "the hull of the ferry rusts", limit=1, asOf=moment)
     assert list(now) == ["41", "42"]
     assert list(then) == ["41"]
+
+
+async def test_what_is_left_out_takes_no_place_of_what_is_required(cairn: Service) -> None:
+    """Of three that a lesson requires, the strongest is an alternative to another one in the answer: the two others come."""
+    await cairn.remember(
+        lessons=[
+            lesson(1101, "Ring plovers at dawn.", "Ringing a plover.", namespace="rr/x"),
+            lesson(1102, "Hold the plover by its ring.", "Ringing a plover.", namespace="rr/x"),
+            *(lesson(n, f"Bring the tool {n}.", f"Kit {n}.", namespace="rr/x") for n in (1103, 1104, 1105)),
+        ]
+    )
+    for target, strength in ((1103, 0.9), (1104, 0.8), (1105, 0.7)):
+        await connect(cairn, 1101, target, "REQUIRES", strength=strength)
+    await connect(cairn, 1103, 1102, "ALTERNATIVE")
+    found, _ = await recall(cairn, "ringing a plover", 2, namespace="rr/x")
+    assert set(found) == {"1101", "1102", "1104", "1105"}

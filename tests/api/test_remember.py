@@ -5,7 +5,10 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from neo4j.exceptions import Neo4jError
 
+import graph.session
+from graph.session import Row, Transaction
 from tests.service import Refused, Service
 
 ALL_SIX: list[dict[str, Any]] = [
@@ -57,6 +60,7 @@ EVERYTHING = """{ memories(first: 50) { nodes { id type text ... on UserRequest 
   ... on UserPreference { preferenceType } ... on AgentAction { status parameterField }
   ... on DataSource { sourceType docPointer relevantParts } ... on Event { sourceType startDate endDate }
   ... on AgentAnswer { analysisTypes metrics } } } }"""
+RECORD = "mutation($input: LessonInput!) { recordLesson(input: $input) { rbId linkNodes } }"
 LINKS = """query($ids: [String!]) { lessons(first: 500) { nodes { rbId linkNodes lostSources version sources { id } } }
   memories(first: 500, filter: {tags: $ids}) { nodes { id reasoningPointerIds lessons { rbId } } } }"""
 
@@ -312,6 +316,114 @@ async def test_links_agree_whatever_runs_at_the_same_time(cairn: Service) -> Non
     assert sorted((await _pointers(cairn))["HUB"]) == [str(600 + n) for n in range(1, 32, 2)]
     report = await cairn.settled()
     assert report["ok"], str(report)
+
+
+async def test_lessons_move_off_a_memory_while_others_come(cairn: Service) -> None:
+    """16 lessons are linked to a memory while 16 others are recorded anew with another source: none is refused, for
+    Neo4j is well, and every link is where it should be."""
+    link = "mutation($id: ID!, $to: [ID!]!) { linkLesson(rbId: $id, nodeIds: $to) { rbId } }"
+    for turn in range(4):
+        hub, rim, first = f"FROM{turn}", f"INTO{turn}", 2_000 + 100 * turn
+        stay, move = range(first, first + 16), range(first + 50, first + 66)
+        moved = [_lesson(n, hub) for n in move]
+        await cairn.remember(
+            memories=[{"event": {"id": id, "text": id, "tags": ["links"]}} for id in (hub, rim)],
+            lessons=[*moved, *(_lesson(n) for n in stay)],
+        )
+        calls = [cairn.ask(link, id=str(n), to=[hub]) for n in stay]
+        calls += [cairn.ask(RECORD, input=_lesson(n, rim)) for n in move]
+        refused = [
+            one for one in await asyncio.gather(*calls, return_exceptions=True) if isinstance(one, BaseException)
+        ]
+        assert not refused
+        pointers = await _pointers(cairn)
+        assert sorted(pointers[hub]) == [str(n) for n in stay]
+        assert sorted(pointers[rim]) == [str(n) for n in move]
+    report = await cairn.settled()
+    assert report["ok"], str(report)
+
+
+async def test_a_lesson_waits_for_what_it_is_parted_from(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever parts a lesson from a memory locks the memory before the lesson, as everybody does: while he waits for it,
+    its holder can have the lesson, and neither has to begin anew."""
+    monkeypatch.setattr(graph.session, "MOST_STARTS", 1)
+    await cairn.remember(memories=[_event("HELD"), _event("FREE")], lessons=[_lesson(3_001, "HELD")])
+    waiting: list[asyncio.Task[Any]] = []
+
+    async def hold(tx: Transaction) -> list[Row]:
+        await tx.run("lock_known_memories", ids=["HELD"])
+        waiting.append(asyncio.create_task(cairn.ask(RECORD, input=_lesson(3_001, "FREE"))))
+        await asyncio.sleep(1)
+        return await tx.run("lock_known_lessons", ids=[3_001])
+
+    assert len(await cairn.cairn.graph.write(hold)) == 1
+    assert (await waiting[0])["recordLesson"]["linkNodes"] == ["FREE"]
+    assert (await cairn.settled())["ok"]
+
+
+async def test_a_source_that_a_lesson_gets_meanwhile_is_locked_too(
+    cairn: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lesson that is joined to another memory after its sources were read is parted from that one under its lock."""
+    await cairn.remember(memories=[_event(f"W{n}") for n in range(3)], lessons=[_lesson(3_002, "W0")])
+    locked: dict[Transaction, set[str]] = {}
+    parted: dict[str, bool] = {}
+    run = Transaction.run
+
+    async def watched(tx: Transaction, name: str, /, **parameters: Any) -> list[Row]:
+        if name == "lock_known_memories":
+            if "W2" in parameters["ids"] and not locked:  # its sources are read
+                locked[tx] = set()
+                await cairn.ask('mutation { linkLesson(rbId: "3002", nodeIds: ["W1"]) { rbId } }')
+            locked.setdefault(tx, set()).update(parameters["ids"])
+        if name == "remove_links":
+            parted.update({node: node in locked[tx] for _, node in parameters["pairs"]})
+        return await run(tx, name, **parameters)
+
+    monkeypatch.setattr(Transaction, "run", watched)
+    answer = await cairn.ask(RECORD, input=_lesson(3_002, "W2"))
+    assert answer["recordLesson"]["linkNodes"] == ["W2"]
+    assert parted == {"W0": True, "W1": True}
+    assert (await cairn.settled())["ok"]
+
+
+async def test_a_deadlock_does_not_mean_that_neo4j_is_away(cairn: Service) -> None:
+    """A write that meets others more often than a lost connection is tried again is still written, once."""
+    met = 0
+
+    async def unlucky(tx: Transaction) -> list[Row]:
+        nonlocal met
+        met += 1
+        if met < 12:
+            raise Neo4jError._hydrate_neo4j(code="Neo.TransientError.Transaction.DeadlockDetected", message="A circle.")
+        return await tx.run("lock_known_memories", ids=["N1001"])
+
+    assert len(await cairn.cairn.graph.write(unlucky)) == 1
+    assert met == 12
+
+
+async def test_a_new_lesson_is_written_without_reading_ahead(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a lesson with an id of the caller's, and with sources, may part from some: no other is looked up before."""
+    ran: list[str] = []
+    run = Transaction.run
+
+    async def watched(tx: Transaction, name: str, /, **parameters: Any) -> list[Row]:
+        ran.append(name)
+        return await run(tx, name, **parameters)
+
+    monkeypatch.setattr(Transaction, "run", watched)
+    new = {"keyLesson": "New.", "contextToPrefer": "Always.", "linkNodes": ["N1001"]}
+    await cairn.remember(lessons=[new, _lesson(3_003)])
+    assert "lock_lessons" in ran and "sources_of_lessons" not in ran
+
+
+def _event(id: str) -> dict[str, Any]:
+    return {"event": {"id": id, "text": id}}
+
+
+def _lesson(rb_id: int, *sources: str) -> dict[str, Any]:
+    lesson = {"rbId": str(rb_id), "keyLesson": f"Lesson {rb_id}.", "contextToPrefer": "Concurrency."}
+    return {**lesson, "linkNodes": list(sources)}
 
 
 async def _pointers(cairn: Service) -> dict[str, list[str]]:
