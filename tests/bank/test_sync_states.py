@@ -12,7 +12,7 @@ import bank.sync
 from bank.sync import ACTORS, Held, Pair, Step, deleted, written
 
 WRITES = 3
-MOST_NUMBERS = 7  # of revisions and notes: what goes on beyond, goes on as before
+MOST_NUMBERS = 6  # of revisions and notes: what goes on beyond, goes on as before
 
 
 class Doing(NamedTuple):
@@ -93,7 +93,7 @@ TWO_PROCESSES = ("indexer", "indexer", "remover", "remover")
 
 def test_where_nobody_dies_the_stores_agree_whenever_it_is_quiet() -> None:
     """Two processes, however late each of them wakes up: no sweep is needed for it."""
-    assert len(_every_world(TWO_PROCESSES, crashes=0)) > 20_000
+    assert len(_every_world(TWO_PROCESSES, crashes=0)) > 10_000
     assert _disagreeing(TWO_PROCESSES, crashes=0) == []
 
 

@@ -264,15 +264,18 @@ def main() -> None:
     first = int(sys.argv[1])
     mutations = [*sys.argv[2:], ""]  # the last trial only looks at what the one before it left
     load_once()
+    # In the usual run every second step, from the first of one mutation and the second of the next.
+    stride = 1 if EVERY_DEATH in os.environ else 2
     number, place, at = 0, 0, 1
     while place < len(mutations):
         outcome = forked(partial(trial, settings, number, mutations[place], at))
         print(json.dumps({"mutation": mutations[place], "at": at, **outcome}), flush=True)
         number += 1
         if outcome["exit"] == 9:
-            at += 1
+            at += stride
         else:
-            place, at = place + 1, 1
+            place += 1
+            at = 1 + place % stride
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The process dies before every step of a mutation: nothing acknowledged is lost, nothing half-written is seen.
 
-The usual run tries the mutations in USUAL, which stand for the others; `CAIRN_TEST_EVERY_DEATH=1` tries them all."""
+The usual run tries every second step of the mutations in USUAL, which stand for the others; `CAIRN_TEST_EVERY_DEATH=1`
+tries every step of all."""
 
 import asyncio
 import itertools
@@ -38,7 +39,7 @@ def test_every_mutation_dies_or_is_spared_by_name() -> None:
 
 
 async def test_death_at_every_step(settings: Settings) -> None:
-    """Of the usual mutations, or of all if that is asked for. After each restart the trial's records are as before the
+    """Every second one of the usual mutations, or every one of all if that is asked for. After each restart the trial's records are as before the
     mutation or as after it, whole, and as after it if it was acknowledged; both stores agree once the index work is done;
     every mutation completes when nobody dies."""
     names = list(MUTATIONS) if EVERY_DEATH in os.environ else USUAL
@@ -57,7 +58,7 @@ async def test_death_at_every_step(settings: Settings) -> None:
         before, after = trial["before"], whole[trial["mutation"]]["after"]
         allowed = [after] if trial.get("acknowledged") else [before, after]
         assert left["state"] in allowed, (where, *(_differing(left["state"], state) for state in allowed))
-    assert deaths >= 4 * len(names)
+    assert deaths >= (4 if EVERY_DEATH in os.environ else 2) * len(names)
     died = Counter(trial["mutation"] for trials in series for trial in trials if trial["exit"] == 9)
     print(f"{deaths} deaths in {len(names)} mutations: {dict(died)}")
 

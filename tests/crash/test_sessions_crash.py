@@ -45,8 +45,8 @@ def chat() -> Iterator[ChatServer]:
 @pytest.mark.parametrize(
     ("distiller", "way", "usual"),
     [
-        ("openai", "teaching", 2),
-        ("rules", "supporting", 5),
+        ("openai", "teaching", 4),
+        ("rules", "supporting", 8),
         ("rules", "teaching", None),
         ("openai", "supporting", None),
     ],

@@ -123,7 +123,7 @@ async def test_both_sides_agree_when_it_is_quiet(settings: Settings, tmp_path: P
                 reports = [(await _ask(http, REPORT))["data"]["integrity"] for http in (one, two)]
                 if all(report["ok"] for report in reports):
                     break
-                if attempt >= 40 and all(_twins_only(report) for report in reports):
+                if attempt >= 10 and all(_twins_only(report) for report in reports):
                     # The core of Milvus Lite upserts in two steps, between which two connections may leave two rows of a
                     # key; no mark tells of that. What mends it is the sweep, which every process does now and then.
                     await _ask(one, "mutation { repair(dryRun: false) { ok } }")
