@@ -9,7 +9,7 @@ from bank import cover, fuse
 from bank.answer import Again, Found
 from bank.asking import Asking
 from bank.cover import Energy, Question, Source
-from bank.hits import Hits, revisions_of
+from bank.hits import Hits, stamps_of
 from bank.looking import Looking
 from bank.model import RecallQuery
 from bank.search import CANDIDATES
@@ -60,7 +60,7 @@ class SecondSearch:
 
         def worded(lists: list[Hits]) -> None:
             """What words have found is looked up while meaning is still looked for."""
-            found = revisions_of(lists)
+            found = stamps_of(lists)
             self._looking.trust(found, seen)
             seen.cover(found, self._question)
 
@@ -87,7 +87,7 @@ class SecondSearch:
         seen, question = self._seen, self._question
         dense, words = await self._searched
         await under_way()  # whoever has waited for the index, too, asks the graph before this goes on computing
-        hits = revisions_of([*dense, *words])
+        hits = stamps_of([*dense, *words])
         await self._looking.look(hits, self._asked, seen)
         seen.cover(hits, question)
         said = await sentences

@@ -192,7 +192,7 @@ class Asking:
             namespace=query.namespace,
             team=None if query.namespace is None else team_of(query.namespace),
         )
-        return Hits.of(*([row[name] for row in rows] for name in ("rb_id", "revision", "score")))
+        return Hits.of(*([row[name] for row in rows] for name in ("rb_id", "revision", "version", "score")))
 
     async def lessons_by_meaning(self, query: LessonQuery, limit: int) -> tuple[Hits, Hits]:
         """By the meaning of the lesson, and by that of its context."""

@@ -1,34 +1,41 @@
 """What a search of the index found."""
 
 import itertools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+# What a row says of itself: its revision, which names one content of a record for ever, and its version, which counts them.
+# Of a row that some other hand has put there one may be right and the other wrong.
+Stamp = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """Records, best first (a memory by its id, a lesson by its rb_id): in which revision each was found, and how close it
-    is. In columns, as they come from the index: a recall has a thousand of them."""
+    """Records, best first (a memory by its id, a lesson by its rb_id): as what each was found, and how close it is. In
+    columns, as they come from the index: a recall has a thousand of them."""
 
-    revisions: dict[Any, int] = field(default_factory=dict)
+    stamps: dict[Any, Stamp] = field(default_factory=dict)
     scores: dict[Any, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, keys: Sequence[Any], revisions: Sequence[int], scores: Sequence[float]) -> "Hits":
-        found = cls(dict(zip(keys, revisions, strict=True)), dict(zip(keys, scores, strict=True)))
+    def of(
+        cls, keys: Sequence[Any], revisions: Sequence[int], versions: Sequence[int], scores: Sequence[float]
+    ) -> "Hits":
+        stamps = list(zip(revisions, versions, strict=True))
+        found = cls(dict(zip(keys, stamps, strict=True)), dict(zip(keys, scores, strict=True)))
         if len(found) == len(keys):
             return found
-        later = _latest(zip(keys, revisions, strict=True))
-        rows = [row for row in zip(keys, revisions, scores, strict=True) if row[1] == later[row[0]]]
-        return cls({key: revision for key, revision, _ in rows}, {key: score for key, _, score in rows})
+        later = _latest(zip(keys, stamps, strict=True))
+        rows = [row for row in zip(keys, stamps, scores, strict=True) if row[1] == later[row[0]]]
+        return cls({key: stamp for key, stamp, _ in rows}, {key: score for key, _, score in rows})
 
     def __len__(self) -> int:
         return len(self.scores)
 
-    def first(self, most: int) -> list[tuple[Any, int]]:
+    def first(self, most: int) -> dict[Any, int]:
         """The best, each with its revision."""
-        return list(itertools.islice(self.revisions.items(), most))
+        return {key: revision for key, (revision, _) in itertools.islice(self.stamps.items(), most)}
 
     def among(self, keys: Collection[Any]) -> dict[Any, float]:
         """The scores of those that are among these."""
@@ -38,27 +45,32 @@ class Hits:
 def newest(lists: Sequence[Hits]) -> list[Hits]:
     """Of two rows of one record, as there may be for a moment while it is deleted and made anew, only the later one:
     revisions are minted in the order of time."""
-    known = revisions_of(lists)
-    if all(hits.revisions.items() <= known.items() for hits in lists):
+    known = stamps_of(lists)
+    if all(hits.stamps.items() <= known.items() for hits in lists):
         return list(lists)
-    last = _latest(pair for hits in lists for pair in hits.revisions.items())
+    last = _latest(pair for hits in lists for pair in hits.stamps.items())
     whole = []
     for hits in lists:
-        revisions = {key: revision for key, revision in hits.revisions.items() if revision == last[key]}
-        whole.append(Hits(revisions, hits.among(revisions)))
+        stamps = {key: stamp for key, stamp in hits.stamps.items() if stamp == last[key]}
+        whole.append(Hits(stamps, hits.among(stamps)))
     return whole
 
 
-def revisions_of(lists: Iterable[Hits]) -> dict[Any, int]:
-    """In which revision each record of these lists was found."""
-    found: dict[Any, int] = {}
+def stamps_of(lists: Iterable[Hits]) -> dict[Any, Stamp]:
+    """As what each record of these lists was found."""
+    found: dict[Any, Stamp] = {}
     for hits in lists:
-        found |= hits.revisions
+        found |= hits.stamps
     return found
 
 
-def _latest(pairs: Iterable[tuple[Any, int]]) -> dict[Any, int]:
-    latest: dict[Any, int] = {}
-    for key, revision in pairs:
-        latest[key] = max(revision, latest.get(key, revision))
+def untrue(found: Mapping[Any, Stamp], known: Mapping[Any, Stamp]) -> list[Any]:
+    """The keys of rows whose record is gone, or is another by now."""
+    return [key for key, stamp in found.items() if known.get(key) != stamp]
+
+
+def _latest(pairs: Iterable[tuple[Any, Stamp]]) -> dict[Any, Stamp]:
+    latest: dict[Any, Stamp] = {}
+    for key, stamp in pairs:
+        latest[key] = max(stamp, latest.get(key, stamp))
     return latest

@@ -7,9 +7,9 @@ from typing import Any
 from bank import cover, fuse
 from bank.answer import Found
 from bank.asking import Asking
-from bank.hits import Hits, revisions_of
+from bank.hits import Hits, Stamp, stamps_of, untrue
 from bank.model import RecallQuery
-from bank.search import CANDIDATES, MOST_CANDIDATES, untrue
+from bank.search import CANDIDATES, MOST_CANDIDATES
 from bank.sync import Sync
 from bank.vectors import MEMORIES
 from bank.words import Idf, WordCache, Words, words_of
@@ -31,15 +31,15 @@ class Looking:
 
         def worded(hits: Hits) -> None:
             """Words are counted while meaning is still looked for: most of what they have found will be confirmed."""
-            known = self.words.known(hits.revisions)
+            known = self.words.known(hits.stamps)
             new = {id: text for id, text in known.items() if id not in counted}
             rarity.add(new.values())
             counted.update(new)
 
         while True:
             dense, words = await asking.search_memories(filter, wanted, worded)
-            asking.expect_vectors(dict(pair for hits in (dense, words) for pair in hits.first(cover.SEEDS_AGAIN)))
-            await self.look(revisions_of([dense, words]), asked, seen)
+            asking.expect_vectors(dense.first(cover.SEEDS_AGAIN) | words.first(cover.SEEDS_AGAIN))
+            await self.look(stamps_of([dense, words]), asked, seen)
             # A stale row or a filter that only the graph knows has taken too many: ask for more.
             short = len(seen.words) < asked.limit
             if not short or max(len(dense), len(words)) < wanted or wanted >= MOST_CANDIDATES:
@@ -55,44 +55,45 @@ class Looking:
         else:
             seen.rarity = Idf(seen.words.values())
 
-    def trust(self, revisions: Mapping[str, int | None], seen: Found) -> None:
-        """Where the words of a memory are at hand, in the revision that was found, the index is trusted for now."""
+    def trust(self, found: Mapping[str, Stamp | None], seen: Found) -> None:
+        """Where the words of a memory are at hand, of what was found, the index is trusted for now."""
         if seen.trusting:
-            new = {id: revision for id, revision in revisions.items() if id not in seen.words and revision is not None}
+            new = {id: stamp for id, stamp in found.items() if id not in seen.words and stamp is not None}
             known = self.words.known(new)
             seen.words |= known
-            seen.revisions |= {id: new[id] for id in known}
+            seen.revisions |= {id: new[id][0] for id in known}
             seen.shared |= dict.fromkeys(known, 0.0)
 
-    async def look(self, revisions: Mapping[str, int | None], asked: RecallQuery, seen: Found) -> None:
-        """Confirms memories: they exist, in the revision that was found (None: in any), and pass the filter. Those that are
+    async def look(self, found: Mapping[str, Stamp | None], asked: RecallQuery, seen: Found) -> None:
+        """Confirms memories: they exist, as what they were found (None: as whatever), and pass the filter. Those that are
         trusted are confirmed later, if they lead on or are told."""
-        self.trust(revisions, seen)
-        wanted = sorted(revisions.keys() - seen.words.keys())
+        self.trust(found, seen)
+        wanted = sorted(found.keys() - seen.words.keys())
         if not wanted:
             return
         held = {id: kept for id in wanted if (kept := self.words.last(id)) is not None}
         rows: Sequence[Sequence[Any]] = await self._graph.read(  # type: ignore[assignment] # lists, not maps
             "recall_memories",
-            wanted=[[id, held[id][0] if id in held else None] for id in wanted],
+            wanted=[[id, held[id][0][0] if id in held else None] for id in wanted],
             shared=list(asked.tags),
             **asked.known_then().parameters(),
         )
-        found = {id: revision for id in wanted if (revision := revisions[id]) is not None}
-        self._sync.met_untrue(MEMORIES, untrue(found, {id: revision for id, revision, *_ in rows}))
-        seen.changed |= {revision for id, revision, *_ in rows if revision != found.get(id, revision)}
-        texts = {row[0]: row[4] for row in rows if row[4] is not None}
+        hits = {id: stamp for id in wanted if (stamp := found[id]) is not None}
+        self._sync.met_untrue(MEMORIES, untrue(hits, {id: (revision, version) for id, revision, version, *_ in rows}))
+        seen.changed |= {revision for id, revision, *_ in rows if id in hits and revision != hits[id][0]}
+        texts = {row[0]: row[5] for row in rows if row[5] is not None}
         if sum(map(len, texts.values())) > LONG_TEXTS:
             words = await asyncio.to_thread(lambda: {id: words_of(text) for id, text in texts.items()})
         else:
             words = {id: words_of(text) for id, text in texts.items()}
-        for id, revision, passes, shared, text in rows:
-            if not passes or revision != (found.get(id) or revision):
+        for id, revision, version, passes, shared, text in rows:
+            stamp = revision, version
+            if not passes or hits.get(id, stamp) != stamp:
                 continue
             if text is None:
                 seen.words[id] = held[id][1]
             else:
                 seen.words[id] = words[id]
-                self.words.put(id, revision, words[id])
+                self.words.put(id, stamp, words[id])
             seen.revisions[id] = revision
             seen.shared[id] = shared / max(1, len(asked.tags))

@@ -182,6 +182,7 @@ class Standing(NamedTuple):
 
     rb_id: int
     revision: int
+    version: int
     status: str
     namespace: str
     scope: str
@@ -195,6 +196,11 @@ class Standing(NamedTuple):
     linked: bool  # to other lessons
     hidden: bool  # until it is indexed
     whole: dict[str, Any] | None  # the lesson itself, where it was likely to be shown
+
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """What a row of the index must say of itself to be believed."""
+        return self.revision, self.version
 
     @property
     def created_at(self) -> datetime:

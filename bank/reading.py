@@ -52,7 +52,7 @@ class ReadAhead:
                 continue
             while self._waiting and time.monotonic() - now < SLICE_SECONDS:
                 memory = self._next()
-                self._words.put(memory.id, memory.revision, words_of(memory.text))
+                self._words.put(memory.id, (memory.revision, memory.version), words_of(memory.text))
 
     async def stop(self) -> None:
         await end((self._task,))

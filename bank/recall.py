@@ -285,7 +285,7 @@ class Recall:
                 walk.sentences[edge] = sentence
                 if target not in seen.words:
                     met[target], shares[target] = revision, on_target / tags
-        known = self._looking.words.known(met)
+        known = self._looking.words.known_in(met)
         seen.words |= known
         seen.revisions |= {id: met.pop(id) for id in known}
         seen.shared |= {id: shares[id] for id in known}

@@ -11,7 +11,7 @@ import numpy as np
 from bank import fuse
 from bank.asking import Asking
 from bank.embed import Embedder
-from bank.hits import Hits, newest, revisions_of
+from bank.hits import Hits, Stamp, newest, stamps_of, untrue
 from bank.lesson_links import (
     MOST_STEPS,
     LessonLinks,
@@ -83,26 +83,26 @@ class Search:
     ) -> list[FoundMemory]:
         """The best of the hits that are true: they exist, in the revision that was found, and pass the filter. `changed` is
         told the revisions of those that exist in another one."""
-        revisions = revisions_of([dense, words])
-        if not revisions:
+        stamps = stamps_of([dense, words])
+        if not stamps:
             return []
-        by_meaning, by_words, fused = _fused(dense, words, revisions, asking.words_share)
+        by_meaning, by_words, fused = _fused(dense, words, stamps, asking.words_share)
         best = _best(fused, limit)
         # The answer depends on those that would be shown, and on the ends of both lists, by which scores are brought to
         # 0..1: if these are true, it does not matter what the others are. If one is not, all of them are looked at.
         ends = [key for hits in (dense, words) for key in (*list(hits.scores)[:1], *list(hits.scores)[-1:])]
-        looked_at = revisions.keys() if filter.text_contains is not None else {*best, *ends}
-        true, memories = await self._looked_at(looked_at, revisions, best, filter, changed)
+        looked_at = stamps.keys() if filter.text_contains is not None else {*best, *ends}
+        true, memories = await self._looked_at(looked_at, stamps, best, filter, changed)
         if len(true) < len(looked_at):
-            if len(looked_at) < len(revisions):
-                true, memories = await self._looked_at(revisions.keys(), revisions, best, filter, changed)
+            if len(looked_at) < len(stamps):
+                true, memories = await self._looked_at(stamps.keys(), stamps, best, filter, changed)
             by_meaning, by_words, fused = _fused(dense, words, true, asking.words_share)
             best = _best(fused, limit)
             if missing := [key for key in best if key not in memories]:
                 memories |= await self._memories.by_id(missing)
         # Not deleted, nor changed into something that the filter may not admit, between two questions.
-        shown = [key for key in best if key in memories and memories[key].revision == revisions[key]]
-        changed |= {memories[key].revision for key in best if key in memories} - {revisions[key] for key in shown}
+        shown = [key for key in best if key in memories and memories[key].revision == stamps[key][0]]
+        changed |= {memories[key].revision for key in best if key in memories} - {stamps[key][0] for key in shown}
         return [
             FoundMemory(
                 memory=memories[key],
@@ -117,7 +117,7 @@ class Search:
     async def _looked_at(
         self,
         keys: Collection[str],
-        revisions: Mapping[str, int],
+        stamps: Mapping[str, Stamp],
         shown: Sequence[str],
         filter: MemoryFilter,
         changed: set[int],
@@ -129,12 +129,12 @@ class Search:
             shown=list(shown),
             **filter.parameters(),
         )
-        found = {key: revisions[key] for key in keys}
-        self._sync.met_untrue(MEMORIES, untrue(found, {id: revision for id, revision, *_ in rows}))
-        changed |= {revision for id, revision, *_ in rows if revision != revisions[id]}
-        true = {id for id, revision, passes, *_ in rows if passes and revision == revisions[id]}
+        found = {key: stamps[key] for key in keys}
+        self._sync.met_untrue(MEMORIES, untrue(found, {id: (revision, version) for id, revision, version, *_ in rows}))
+        changed |= {revision for id, revision, *_ in rows if revision != stamps[id][0]}
+        true = {id for id, revision, version, passes, *_ in rows if passes and (revision, version) == stamps[id]}
         memories = {
-            row[0]: memory_from_row({"type": row[3], "properties": row[4]}) for row in rows if row[4] is not None
+            row[0]: memory_from_row({"type": row[4], "properties": row[5]}) for row in rows if row[5] is not None
         }
         return true, memories
 
@@ -151,19 +151,19 @@ class Search:
         while True:
             meaning = ahead(asking.lessons_by_meaning(query, wanted))
             words = await asking.lessons_by_words(query, wanted)
-            worded = words.revisions
+            worded = words.stamps
             changed: set[int] = set()
             confirming = ahead(self._true_lessons(worded, query, changed))
             # What is chosen differs by the vectors, and mostly of these: they come meanwhile.
-            asking.expect_lesson_vectors(dict(words.first(RANKED)))
+            asking.expect_lesson_vectors(words.first(RANKED))
             by_lesson, by_context, words = newest([*await meaning, words])
             lists = (by_lesson, by_context, words)
-            revisions = revisions_of(lists)
-            best = _best(_fits(lists, revisions, asking), max(RANKED, 4 * query.limit))
+            stamps = stamps_of(lists)
+            best = _best(_fits(lists, stamps, asking), max(RANKED, 4 * query.limit))
             read, true = worded, await confirming
             # Of those that meaning alone has found the best are confirmed, too; all, where too few may be offered.
-            for keys in (best, revisions):
-                unread = {key: revisions[key] for key in keys if read.get(key) != revisions[key]}
+            for keys in (best, stamps):
+                unread = {key: stamps[key] for key in keys if read.get(key) != stamps[key]}
                 read, true = read | unread, true | await self._true_lessons(unread, query, changed)
                 if len(fitting := offerable(true, query, asking)) >= query.limit:
                     break
@@ -282,16 +282,16 @@ class Search:
         return {row[0]: Standing(*row) for row in rows}
 
     async def _true_lessons(
-        self, found: Mapping[int, int], query: LessonQuery, changed: set[int]
+        self, found: Mapping[int, Stamp], query: LessonQuery, changed: set[int]
     ) -> dict[int, Standing]:
-        """Those of these hits, best first with their revisions, that are true: the lesson exists, in that revision. `changed`
-        is told the revisions of those that exist in another one."""
+        """Those of these hits, best first, that are true: the lesson exists, as what it was found. `changed` is told the
+        revisions of those that exist in another one."""
         if not found:
             return {}
         known = await self._standings(list(found), query)
-        self._sync.met_untrue(LESSONS, untrue(found, {key: one.revision for key, one in known.items()}))
-        changed |= {one.revision for key, one in known.items() if one.revision != found[key]}
-        return {key: one for key, one in known.items() if one.revision == found[key]}
+        self._sync.met_untrue(LESSONS, untrue(found, {key: one.stamp for key, one in known.items()}))
+        changed |= {one.revision for key, one in known.items() if one.revision != found[key][0]}
+        return {key: one for key, one in known.items() if one.stamp == found[key]}
 
 
 def likely_shown(query: LessonQuery) -> int:
@@ -428,8 +428,3 @@ def scope_weight(lesson: Standing, namespace: str | None) -> float:
     if lesson.scope == Scope.TEAM and team_of(lesson.namespace) == team_of(namespace):
         return SCOPE_WEIGHTS[Scope.TEAM]
     return SCOPE_WEIGHTS[Scope.ORG]
-
-
-def untrue(revisions: Mapping[Any, int], known: Mapping[Any, int]) -> list[Any]:
-    """The keys of rows whose record is gone or in another revision."""
-    return [key for key, revision in revisions.items() if known.get(key) != revision]

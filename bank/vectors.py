@@ -25,7 +25,7 @@ from bank.kept import Kept
 from bank.lite import MilvusLite
 from bank.model import LessonQuery, LessonStatus
 from graph.errors import SetupError, Unavailable
-from graph.model import MemoryFilter, embedding_id
+from graph.model import MemoryFilter, embedding_id, memory_of
 
 MEMORIES = "graphembeddings"
 LESSONS = "reasoningbank"
@@ -101,40 +101,23 @@ class LeanClient(AsyncMilvusClient):  # type: ignore[misc]
         return answer.results
 
 
-def _hits(found: Any, owner: str, tenant: str) -> list[Hits]:
-    """The lists of hits in what a search returned in columns, one list after the other. A row that somebody put under a key
-    of its own is nobody's, whatever record it names."""
-    fields = {field.field_name: field.scalars for field in found.fields_data}
+def _hits(found: Any, collection: str, tenant: str) -> list[Hits]:
+    """The lists of hits in what a search returned in columns, one list after the other. Whose a row is its key says; one that
+    somebody put under a key of its own is nobody's, whatever record it names."""
+    fields = {field.field_name: field.scalars.long_data.data for field in found.fields_data}
     if not fields:
         return [Hits() for _ in found.topks]
-    revisions = fields["revision"].long_data.data
     ends = list(itertools.accumulate(found.topks, initial=0))
-    if owner == "rb_id":  # its key
-        owners = fields[owner].long_data.data
+    columns = [fields["revision"], fields["version"], found.scores]
+    if collection == LESSONS:
+        columns.insert(0, found.ids.int_id.data)
     else:
-        owners = fields[owner].string_data.data
-        plain = embedding_id(tenant, "")
-        strays = [
-            place
-            for place, (key, id) in enumerate(zip(found.ids.str_id.data, owners, strict=True))
-            if key != plain + id and key != embedding_id(tenant, id)
-        ]
-        if strays:
-            return _without(strays, owners, revisions, found.scores, ends)
-    return [Hits.of(owners[a:b], revisions[a:b], found.scores[a:b]) for a, b in itertools.pairwise(ends)]
-
-
-def _without(
-    strays: Sequence[int], owners: Sequence[Any], revisions: Sequence[int], scores: Sequence[float], ends: Sequence[int]
-) -> list[Hits]:
-    left_out = set(strays)
-    lists = []
-    for a, b in itertools.pairwise(ends):
-        places = [place for place in range(a, b) if place not in left_out]
-        lists.append(
-            Hits.of([owners[at] for at in places], [revisions[at] for at in places], [scores[at] for at in places])
-        )
-    return lists
+        columns.insert(0, owners := [memory_of(tenant, key) for key in found.ids.str_id.data])
+        if None in owners:
+            named = [id is not None for id in owners]
+            columns = [list(itertools.compress(column, named)) for column in columns]
+            ends = [sum(named[:end]) for end in ends]
+    return [Hits.of(*(column[a:b] for column in columns)) for a, b in itertools.pairwise(ends)]
 
 
 def comparable(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -469,7 +452,8 @@ class Vectors:
         found = {key: vector for key, vector in kept.items() if vector is not None}
         missing = [key for key in revisions if key not in found]
         for row in await self._rows_with_vectors(collection, field, missing):
-            key, revision, vector = row[_owner(collection)], row["revision"], np.asarray(row[field], np.float32)
+            key = memory_of(self._tenant, row["embedding_id"]) if collection == MEMORIES else row["rb_id"]
+            revision, vector = row["revision"], np.asarray(row[field], np.float32)
             self._kept.put((collection, key, revision), vector)
             if revision == revisions[key]:
                 found[key] = vector
@@ -483,7 +467,7 @@ class Vectors:
             self._client.query(
                 collection,
                 filter=expressions.of_rows(self._tenant, KEYS[collection], keys),
-                output_fields=[_owner(collection), "revision", field],
+                output_fields=[KEYS[collection], "revision", field],
                 timeout=SECONDS,
             )
         )
@@ -497,7 +481,6 @@ class Vectors:
             return []
         if await self._is_empty(collection):
             return [Hits() for _ in wanted]
-        owner = _owner(collection)
 
         async def look() -> Any:
             async with self._gate.looking():
@@ -508,7 +491,7 @@ class Vectors:
                     anns_field=field,
                     filter=expression,
                     limit=limit,
-                    output_fields=[owner, "revision"],
+                    output_fields=["revision", "version"],
                 )
 
         try:
@@ -518,7 +501,7 @@ class Vectors:
             if isinstance(wanted[0], str) and await self._is_empty(collection):
                 return [Hits() for _ in wanted]
             raise
-        return _hits(found, owner, self._tenant)
+        return _hits(found, collection, self._tenant)
 
     async def _is_empty(self, collection: str) -> bool:
         """Without rows Milvus Lite cannot compute BM25, and complains aloud: it is not asked then."""

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import Stemmer
 
+from bank.hits import Stamp
 from bank.kept import Kept
 
 LEAD_WORDS = 12
@@ -211,25 +212,33 @@ class Idf:
 
 
 class WordCache:
-    """The words of the texts read last, by id and revision: a revision names one content for ever."""
+    """The words of the texts read last, by id and by what the memory was then: a revision names one content for ever."""
 
     def __init__(self, most: int = CACHED_WORDS) -> None:
-        self._kept: Kept[str, tuple[int, Words]] = Kept(most, lambda kept: _size(kept[1]))
+        self._kept: Kept[str, tuple[Stamp, Words]] = Kept(most, lambda kept: _size(kept[1]))
 
-    def last(self, id: str) -> tuple[int, Words] | None:
-        """The revision that is kept, and its words."""
+    def last(self, id: str) -> tuple[Stamp, Words] | None:
+        """What is kept of it: as what it was read, and its words."""
         return self._kept.get(id)
 
-    def known(self, revisions: Mapping[str, int]) -> dict[str, Words]:
-        """Of these memories those whose words are at hand, in the revision that is asked for."""
+    def known(self, stamps: Mapping[str, Stamp]) -> dict[str, Words]:
+        """Of these memories those whose words are at hand, of what is asked for."""
         found = {}
-        for id, revision in revisions.items():
-            if (kept := self._kept.get(id)) is not None and kept[0] == revision:
+        for id, stamp in stamps.items():
+            if (kept := self._kept.get(id)) is not None and kept[0] == stamp:
                 found[id] = kept[1]
         return found
 
-    def put(self, id: str, revision: int, words: Words) -> None:
-        self._kept.put(id, (revision, words))
+    def known_in(self, revisions: Mapping[str, int]) -> dict[str, Words]:
+        """The same for whoever knows the revision from the graph, which is enough."""
+        found = {}
+        for id, revision in revisions.items():
+            if (kept := self._kept.get(id)) is not None and kept[0][0] == revision:
+                found[id] = kept[1]
+        return found
+
+    def put(self, id: str, stamp: Stamp, words: Words) -> None:
+        self._kept.put(id, (stamp, words))
 
 
 def _size(words: Words) -> int:

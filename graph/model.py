@@ -147,6 +147,18 @@ def embedding_id(tenant: str, memory_id: str) -> str:
     return f"emb_{spelt}" if tenant == DEFAULT_TENANT else f"emb_{tenant}/{spelt}"
 
 
+def memory_of(tenant: str, row: str) -> str | None:
+    """The memory whose row of the vector store this is; None: of no memory of this tenant."""
+    start = "emb_" if tenant == DEFAULT_TENANT else f"emb_{tenant}/"
+    if not row.startswith(start):
+        return None
+    spelt = row[len(start) :]
+    if "%" not in spelt and "'" not in spelt and "/" not in spelt:
+        return spelt
+    memory_id = spelt.replace("%2F", "/").replace("%27", "'").replace("%25", "%")
+    return memory_id if embedding_id(tenant, memory_id) == row else None
+
+
 class Edge(Value):
     """Two memories and the sentence that says why they belong together. `label` is a caption for drawings;
     `machine_made`: nobody wrote it, Cairn found that the two share something rare."""

@@ -1,6 +1,6 @@
 // Memories by the words of their texts, for several questions at once: what is left of a search while Milvus is away.
 // params: $tenant, $questions (Lucene queries), $limit (hits of one question) and the filter: $types, $conv_id, $tags, $text_contains, $since, $until, $overlap_start, $overlap_end
-// returns: rows of hits [[id, revision, score]], best first, in the order of the questions
+// returns: rows of hits [[id, revision, version, score]], best first, in the order of the questions
 CALL db.index.fulltext.awaitEventuallyConsistentIndexRefresh()
 UNWIND range(0, size($questions) - 1) AS place
 CALL (place) {
@@ -16,7 +16,7 @@ CALL (place) {
     AND coalesce(m.end_date, m.start_date) >= $overlap_start
     AND coalesce(m.start_date, m.end_date) <= $overlap_end))
   WITH m, score ORDER BY score DESC, m.id LIMIT $limit
-  RETURN collect([m.id, m.revision, score]) AS hits
+  RETURN collect([m.id, m.revision, m.version, score]) AS hits
 }
 WITH place, hits ORDER BY place
 RETURN collect({hits: hits}) AS rows

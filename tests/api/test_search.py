@@ -235,32 +235,42 @@ async def test_a_row_that_is_not_true_is_never_an_answer(
     stale = {**row, "embedding_id": embedding_id(tenant, "S1")}
     orphan = {**row, "embedding_id": embedding_id(tenant, "GHOST"), "pointer_to_node": "GHOST"}
     foreign = {**row, "embedding_id": "emb_foreign/S1", "tenant": "foreign"}
-    (true,) = (await cairn.cairn.bank.memories.by_id(["S3"])).values()
+    true = await cairn.cairn.bank.memories.by_id(["S3", "S4"])
     stray = {
         **row,
         "embedding_id": f"{embedding_id(tenant, 'S3')}x",
         "pointer_to_node": "S3",
-        "revision": true.revision,
+        "revision": true["S3"].revision,
     }
-    await vectors.upsert(MEMORIES, [stale, orphan, foreign, stray])
+    # As somebody would make one who knows nothing of revisions: a copy of the true row, of another version.
+    recounted = {
+        **row,
+        "embedding_id": embedding_id(tenant, "S4"),
+        "pointer_to_node": "S4",
+        "revision": true["S4"].revision,
+        "version": true["S4"].version + 1,
+    }
+    await vectors.upsert(MEMORIES, [stale, orphan, foreign, stray, recounted])
     lesson_row = {
         "rb_id": 999, "key_lesson": text, "key_lesson_vector": vector.tolist(), "context_to_prefer": text, "context_to_prefer_vector": vector.tolist(),
         "tags": [], "link_nodes": [], "tenant": tenant, "namespace": "default", "team": "default", "scope": "ORG",
         "outcome": "SUCCESS", "status": "ACTIVE", "version": 1, "revision": 5,
     }  # fmt: skip
+    (fourth,) = (await cairn.cairn.bank.lessons.by_id([4])).values()
+    recounted = {**lesson_row, "rb_id": 4, "revision": fourth.revision, "version": fourth.version + 1}
     await vectors.upsert(
-        LESSONS, [lesson_row, {**lesson_row, "rb_id": 998, "tenant": "foreign"}, {**lesson_row, "rb_id": 5}]
+        LESSONS, [lesson_row, {**lesson_row, "rb_id": 998, "tenant": "foreign"}, {**lesson_row, "rb_id": 5}, recounted]
     )
     report = await cairn.integrity()
-    assert (report["staleVectors"], report["orphanVectors"], report["ok"]) == (2, 3, False)
-    (near,) = await vectors.memories_by_meaning([vector], MemoryFilter(), 3)
-    assert set(near.scores) == {"S1", "GHOST"}
-    (learnt, _) = await vectors.lessons_by_meaning(vector, LessonQuery(query=text), 2)
-    assert set(learnt.scores) == {5, 999}
+    assert (report["staleVectors"], report["orphanVectors"], report["ok"]) == (4, 3, False)
+    (near,) = await vectors.memories_by_meaning([vector], MemoryFilter(), 4)
+    assert set(near.scores) == {"S1", "S3x", "S4", "GHOST"}
+    (learnt, _) = await vectors.lessons_by_meaning(vector, LessonQuery(query=text), 3)
+    assert set(learnt.scores) == {4, 5, 999}
     with monkeypatch.context() as unmended:  # a row that is mended meanwhile may be an answer
         unmended.setattr(cairn.cairn.sync, "met_untrue", lambda collection, keys: None)
         said = json.dumps(await cairn.ask(f"query($q: String!) {{ {question} }}", q=text))
-    for planted in ('"S1"', '"GHOST"', '"5"', '"998"', '"999"', "nicorns"):
+    for planted in ('"S1"', '"S4"', '"GHOST"', '"4"', '"5"', '"998"', '"999"', "nicorns"):
         assert planted not in said, said
     if "searchLessons" not in question:
         assert '"S2"' in said

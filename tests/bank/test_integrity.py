@@ -249,10 +249,10 @@ async def test_a_record_that_is_indexed_twice(cairn: Service) -> None:
 
 def test_of_two_rows_the_later_counts() -> None:
     """As there may be while a record is deleted and made anew: also where one list has only the old one."""
-    both = Hits.of(["A", "B", "A"], [7, 3, 8], [0.9, 0.5, 0.1])
-    assert both == Hits({"B": 3, "A": 8}, {"B": 0.5, "A": 0.1})
+    both = Hits.of(["A", "B", "A"], [7, 3, 8], [2, 1, 1], [0.9, 0.5, 0.1])
+    assert both == Hits({"B": (3, 1), "A": (8, 1)}, {"B": 0.5, "A": 0.1})
     assert list(both.scores) == ["B", "A"]
-    old, new = Hits({"A": 7}, {"A": 0.9}), Hits({"A": 8}, {"A": 0.1})
+    old, new = Hits({"A": (7, 2)}, {"A": 0.9}), Hits({"A": (8, 1)}, {"A": 0.1})
     assert newest([both, old, new]) == [both, Hits(), new]
     assert newest([old]) == [old]
     assert newest([]) == []

@@ -34,7 +34,7 @@ def _texts_read(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     async def noted(name: str, /, **parameters: Any) -> Any:
         rows = await read(name, **parameters)
         if name == "recall_memories":
-            asked.extend(id for id, _, _, _, text in rows if text is not None)  # type: ignore[misc]
+            asked.extend(id for id, *_, text in rows if text is not None)  # type: ignore[misc]
         return rows
 
     monkeypatch.setattr(cairn.cairn.graph, "read", noted)
@@ -80,7 +80,7 @@ async def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     ahead.expect([_stored(draft) for draft in drafts])
     await _until_read(ahead)
     await ahead.stop()
-    known = words.known({str(n): 1 for n in range(10)})
+    known = words.known({str(n): (1, 1) for n in range(10)})
     assert known == {str(n): words_of(texts[n]) for n in (7, 8)}
 
 

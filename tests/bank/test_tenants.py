@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from api.settings import Settings
-from graph.model import DEFAULT_TENANT, embedding_id
+from graph.model import DEFAULT_TENANT, embedding_id, memory_of
 from tests.milvus import MilvusServer
 from tests.ports import free_port
 from tests.service import Refused, Service, serving
@@ -92,3 +92,8 @@ def test_no_two_memories_have_one_key() -> None:
         for one in ("N1", "tb/N1", "tb%2FN1", "tb%252FN1", "/N1")
     ]
     assert len({embedding_id(*pair) for pair in pairs}) == len(pairs)
+    for tenant, one in [*pairs, ("tb", ""), ("tb", "it's 100 %"), (DEFAULT_TENANT, "%27")]:
+        assert memory_of(tenant, embedding_id(tenant, one)) == one
+    assert memory_of("tb", "emb_N1001") is None and memory_of("tb", "emb_tb2/N1") is None
+    assert memory_of(DEFAULT_TENANT, "emb_tb/N1") is None and memory_of(DEFAULT_TENANT, "N1") is None
+    assert memory_of(DEFAULT_TENANT, "emb_100%") is None and memory_of(DEFAULT_TENANT, "emb_it's") is None
