@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from bank.learn import Confidence, Learning, learn
-from bank.model import Lesson, LessonDraft, LessonFilter, Scope, first_words
+from bank.model import Lesson, LessonDraft, LessonFilter, LessonStatus, Scope, first_words
 from graph.checks import LINKS, TAGS, Checks
 from graph.errors import Conflict, LimitExceeded, NotFound, Problem
 from graph.model import Page
@@ -338,10 +338,14 @@ class Lessons:
             "before": before,
             "limit": first + 1,
         }
-        if filter.linked_to is None:
-            rows = await self._graph.read("lessons_page", **parameters)
-        else:
+        if filter.linked_to is not None:
             rows = await self._graph.read("lessons_page_of_memory", linked_to=filter.linked_to, **parameters)
+        elif filter.status not in (None, LessonStatus.ACTIVE):  # which most are
+            rows = await self._graph.read("lessons_page_of_status", **parameters)
+        elif filter.namespace is not None:
+            rows = await self._graph.read("lessons_page_of_namespace", **parameters)
+        else:
+            rows = await self._graph.read("lessons_page", **parameters)
         nodes = tuple(Lesson.from_row(row["properties"]) for row in rows[:first])
         cursor = encode_cursor(nodes[-1].rb_id) if nodes else None
         return Page[Lesson](nodes=nodes, has_next_page=len(rows) > first, end_cursor=cursor)

@@ -23,6 +23,7 @@ from bank.model import first_words
 from bank.words import names_as_written, stem, ways_written
 from graph.model import Edge, EdgeBand
 from graph.session import Graph, Transaction
+from graph.store import with_tags
 
 RARE = 20  # what more memories have says little about any of them
 SEEN = 200  # what this many memories of the whole database have is not looked at further
@@ -66,8 +67,7 @@ class Term:
         """The full-text index that knows who has it, and the query: a plain word, or a tag between quotes."""
         if not self.tag:
             return "memory_words", self.text.lower()
-        escaped = self.text.replace("\\", "\\\\").replace('"', '\\"')
-        return "memory_tags", f'"{escaped}"'
+        return "memory_tags", with_tags([self.text])
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 // params: $tenant, $before_time, $before_id, $limit and the filter: $types, $conv_id, $tags, $text_contains, $since, $until, $overlap_start, $overlap_end
 // returns: rows of type, properties
 MATCH (m:Memory)
-WHERE m.tenant = $tenant AND m.ingestion_time <= $before_time AND m.id IS NOT NULL
+WHERE m.tenant = $tenant AND m.ingestion_time <= $before_time AND m.ingestion_time >= coalesce($since, datetime('0001-01-01T00:00Z')) AND m.id IS NOT NULL
 WITH m ORDER BY m.tenant DESC, m.ingestion_time DESC, m.id DESC // as the index has them: nothing is sorted, the limit ends the search
 WHERE (m.ingestion_time < $before_time OR m.id < $before_id)
   AND size(labels(m)) > 1

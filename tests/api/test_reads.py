@@ -110,6 +110,9 @@ async def test_a_page_is_not_disturbed_by_later_writes(cairn: Service) -> None:
         ({"tags": ["mod2"]}, [n for n in range(30) if n % 5 == 2]),
         ({"tags": ["all", "mod2"], "types": ["UserRequest"]}, [12, 27]),
         ({"tags": ["nobody uses this"]}, []),
+        ({"tags": ['"all" OR +mod2', "\\"]}, []),
+        ({"types": ["Event"], "since": "2025-01-10T00:00:00Z"}, [29]),
+        ({"tags": ["all"], "types": ["Event"], "convId": "c2", "since": "2025-01-10T00:00:00Z"}, [29]),
         ({"textContains": "GRÖSSE"}, []),
         ({"textContains": "größE"}, [7]),
         ({"textContains": "memory 2 "}, [2]),
@@ -130,6 +133,22 @@ async def test_filters_hold(cairn: Service, filter: dict[str, Any], expected: li
     assert sorted(found) == [f"M{n:02}" for n in expected]
 
 
+@pytest.mark.parametrize("few", [1, 5, 30])
+async def test_pages_are_the_same_whichever_index_serves_them(
+    cairn: Service, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By tags and types where few have them, by time where many do: the same memories in the same order."""
+    monkeypatch.setattr("graph.store.FEW", few)
+    for wanted in ({"tags": ["all"]}, {"tags": ["mod2"]}, {"types": ["Event"]}, {"tags": ["all"], "types": ["Event"]}):
+        everything = (await cairn.ask(PAGE, filter=None, first=100, after=None))["memories"]["nodes"]
+        found = await _all(cairn, PAGE, "memories", "id", 4, filter=wanted)
+        assert found == [one["id"] for one in everything if _passes(int(one["id"][1:]), wanted)]
+
+
+def _passes(number: int, wanted: dict[str, Any]) -> bool:
+    return ("mod2" not in wanted.get("tags", ()) or number % 5 == 2) and ("types" not in wanted or number % 3 == 2)
+
+
 @pytest.mark.parametrize(
     ("filter", "expected"),
     [
@@ -141,6 +160,8 @@ async def test_filters_hold(cairn: Service, filter: dict[str, Any], expected: li
         ({"namespace": "marketing/q4"}, [104]),
         ({"scope": "TEAM"}, [105]),
         ({"status": "RETIRED"}, []),
+        ({"status": "ACTIVE", "namespace": "marketing/q4"}, [104]),
+        ({"status": "RETIRED", "namespace": "marketing/q4"}, []),
         ({"minConfidence": 0.81}, []),
     ],
 )

@@ -26,6 +26,10 @@ WORDS = (
 REMEMBER = "mutation($input: RememberInput!) { remember(input: $input) { created } }"
 SEARCH = "query($q: String!) { searchMemories(query: $q, limit: 10) { score memory { id text } } }"
 BY_ID = "query($id: ID!) { memory(id: $id) { id text tags } }"
+LISTED = "query($filter: MemoryFilter) { memories(filter: $filter, first: 20) { nodes { id text } } }"
+LESSONS_LISTED = "query($filter: LessonFilter) { lessons(filter: $filter, first: 20) { nodes { rbId title } } }"
+UPDATE = "mutation($id: ID!, $text: String!) { updateMemory(id: $id, patch: {text: $text}) { id } }"
+DELETE = "mutation($id: ID!) { deleteMemory(id: $id) { deleted } }"
 LEARNT = "query($q: String!) { searchLessons(query: $q, limit: 5) { score lesson { rbId keyLesson } } }"
 PAGE = """query($after: String) { memories(first: 20, after: $after) { nodes { id text edges(first: 5) { nodes { text weight target { id text } } }
   lessons { rbId title } } pageInfo { endCursor } } }"""
@@ -136,12 +140,12 @@ async def run() -> None:
 async def measure(
     service: Measured, driver: AsyncDriver, client: AsyncMilvusClient, model: WordLlamaModel, size: int, table: dict[str, list[str]], chance: random.Random
 ) -> None:  # fmt: skip
-    async def compared(name: str, own: Call, bare_name: str, bare: Call, pause: float = 0) -> None:
+    async def compared(
+        name: str, own: Call, bare_name: str, bare: Call, pause: float = 0, warm: int = WARM_CALLS
+    ) -> None:
         """Through the service and bare, in turn. `pause` before each: what the one before has left to others is done."""
         shown(name, 0, 1)
-        (middle, high), (bare_middle, bare_high) = await times_in_turn(
-            [own, bare], COUNTED, warm=WARM_CALLS, pause=pause
-        )
+        (middle, high), (bare_middle, bare_high) = await times_in_turn([own, bare], COUNTED, warm=warm, pause=pause)
         note(table, f"{name}, p50 / p95 ms", f"{middle:.1f} / {high:.1f}")
         note(table, f"  {bare_name}", f"{bare_middle:.1f} / {bare_high:.1f}")
         note(table, f"  times the {bare_name}", f"{middle / bare_middle:.1f}")
@@ -161,8 +165,18 @@ async def measure(
         "bare Neo4j read",
         lambda n: driver.execute_query("MATCH (n:Bare {id: $id}) RETURN n", id=f"N{chance.randrange(size)}"),
     )
-    middle, high = await times(lambda n: service.ask_alone(PAGE), 40)
-    note(table, "a page of 20 with edges and lessons", f"{middle:.1f} / {high:.1f}")
+    pages: dict[str, Call] = {
+        "a page of 20 with edges and lessons": lambda n: service.ask_alone(PAGE),
+        "a page of 20 of a tag that every 35th has": lambda n: service.ask_alone(LISTED, filter={"tags": [WORDS[n % len(WORDS)]]}),
+        "a page of a tag that nobody has": lambda n: service.ask_alone(LISTED, filter={"tags": [f"{n}"]}),
+        "a page of a type that nobody is": lambda n: service.ask_alone(LISTED, filter={"types": ["UserPreference"]}),
+        "a page of what came since now": lambda n: service.ask_alone(LISTED, filter={"since": "2100-01-01T00:00:00Z"}),
+        "a page of lessons of an empty namespace": lambda n: service.ask_alone(LESSONS_LISTED, filter={"namespace": f"{n}"}),
+    }  # fmt: skip
+    for name, call in pages.items():
+        shown(name, 0, 1)
+        middle, high = await times(call, 40, warm=COUNTED)
+        note(table, name, f"{middle:.1f} / {high:.1f}")
 
     async def bare_hybrid(query: str, collection: str, dense: tuple[str, ...], words: str, limit: int) -> None:
         """One call for all the lists that the service asks for one by one, as long as it asks for them."""
@@ -197,6 +211,25 @@ async def measure(
                     "memories": [{"event": {"id": f"{stamp}c{place}-{number}", "text": text(own_chance)}}],
                 },
             )
+
+    async def bare_upsert(number: int) -> None:
+        row = {**unlike, "text": text(chance), "embedding_id": f"{stamp}bare{number % COUNTED}"}
+        await client.upsert(MEMORIES, [row])
+
+    unlike = {
+        "pointer_to_node": "", "dense_vector": [1.0] + [0.0] * (model.dimensions - 1), "tenant": "bare", "type": "Event", "conv_id": "b",
+        "tags": [], "ingestion_time": 0, "window_start": 0, "window_end": 0, "version": 1, "revision": 1,
+    }  # fmt: skip
+    await compared(
+        "updateMemory",
+        lambda n: service.ask_alone(UPDATE, id=f"N{n % size}", text=text(chance)),
+        "bare Milvus upsert",
+        bare_upsert,
+        warm=COUNTED,
+    )
+    deleted = iter(range(1, size, 7))
+    middle, high = await times(lambda n: service.ask_alone(DELETE, id=f"N{next(deleted)}"), 40, warm=COUNTED)
+    note(table, "deleteMemory", f"{middle:.1f} / {high:.1f}")
 
     shown("16 clients at once", 0, 1)
     start = time.perf_counter()
