@@ -227,8 +227,7 @@ async def measure(
         bare_upsert,
         warm=COUNTED,
     )
-    deleted = iter(range(1, size, 7))
-    middle, high = await times(lambda n: service.ask_alone(DELETE, id=f"N{next(deleted)}"), 40, warm=COUNTED)
+    middle, high = await times(lambda n: service.ask_alone(DELETE, id=f"{stamp}{n}"), 40, warm=COUNTED)
     note(table, "deleteMemory", f"{middle:.1f} / {high:.1f}")
 
     shown("16 clients at once", 0, 1)
