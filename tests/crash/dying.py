@@ -22,7 +22,9 @@ from api.context import Cairn, Context
 from api.schema import schema
 from api.settings import Settings
 from bank.embed import Embedder, WordLlamaModel
-from bank.vectors import Vectors
+from bank.rows import lesson_row, memory_row
+from bank.vectors import LESSONS, MEMORIES, Vectors
+from graph.model import embedding_id
 from graph.session import Graph, Transaction
 
 STUCK_SECONDS = 300
@@ -73,19 +75,16 @@ MUTATIONS = {
     "consolidate": MERGE,
     "undoConsolidation": 'mutation { undoConsolidation(rbId: "{m}") { rbId } }',
     "submitSession": SUBMIT,
+    "retrySession": 'mutation { retrySession(id: "{m}") { state } }',
     "deleteSession": 'mutation { deleteSession(id: "{m}") { deleted } }',
     "repair": "mutation { repair(dryRun: false) { ok } }",
     "unlinkLesson": 'mutation { unlinkLesson(rbId: "{r}1", nodeIds: ["{p}A"]) { rbId } }',
 }
-# What comes before one of them, and gives it its {m}.
-PREPARED: dict[str, tuple[str, Callable[[Any], str]]] = {
-    "undoConsolidation": (MERGE, lambda said: str(said["consolidate"]["nodes"][0]["merged"]["rbId"])),
-    "deleteSession": (SUBMIT, lambda said: str(said["submitSession"]["id"])),
-}
+# What the index loses, and gets, before a repair.
+SPOILT = "A row that nobody has."
 # Mutations that do not die here, and why.
 SPARED = {
     "startSweep": "what it starts are the steps of consolidate and prune, behind the answer's back; begun anew, it does them again",
-    "retrySession": "a single statement on a session whose learning has failed; sessions die in test_sessions_crash.py",
 }
 SNAPSHOT = """{
   conversation(convId: "{p}") { memories { id text embeddingId reasoningPointerIds lessons { rbId } }
@@ -93,6 +92,7 @@ SNAPSHOT = """{
   one: lesson(rbId: "{r}1") { keyLesson status linkNodes lostSources sources { id }
     usageCount confidence scope signals { nodes { kind comment convId } } links { type evidence } }
   suggestLessonLinks(rbId: "{r}4") { nodes { type } }
+  sessions(first: 100) { nodes { convId state attempts error } }
   work: conversation(convId: "{p}s") { memories { text } edges { text } }
   found: searchMemories(query: "{p} asks refund", filter: {convId: "{p}s"}, limit: 20) { memory { text } }
   two: lesson(rbId: "{r}2") { keyLesson status linkNodes lostSources sources { id } }
@@ -121,6 +121,7 @@ async def snapshot(cairn: Cairn, trial: int) -> str:
     seen = await ask(cairn, SNAPSHOT, trial)
     for found in ("searchMemories", "searchLessons", "found"):
         seen[found] = sorted(json.dumps(hit) for hit in seen[found])
+    seen["sessions"] = [one for one in seen["sessions"]["nodes"] if one["convId"] == f"trial{trial}xs"]
     seen["conversation"]["memories"].sort(key=lambda memory: memory["id"])
     seen["conversation"]["edges"].sort(key=lambda edge: edge["id"])
     seen["work"]["edges"].sort(key=lambda edge: edge["text"])
@@ -128,6 +129,40 @@ async def snapshot(cairn: Cairn, trial: int) -> str:
     # The tenant's name first: its digits may be those of a trial.
     plain = json.dumps(seen, sort_keys=True).replace(cairn.graph.tenant, "{t}")
     return plain.replace(f"trial{trial}x", "{p}").replace(str(first + trial), "{r}")
+
+
+async def prepare(cairn: Cairn, mutation: str, trial: int) -> str:
+    """What comes before a mutation: the {m} that it names."""
+    if mutation == "undoConsolidation":
+        return str((await ask(cairn, MERGE, trial))["consolidate"]["nodes"][0]["merged"]["rbId"])
+    if mutation in ("deleteSession", "retrySession"):
+        session = str((await ask(cairn, SUBMIT, trial))["submitSession"]["id"])
+        if mutation == "retrySession":  # which a worker would have done
+            failed = "MATCH (s:Session {tenant: $tenant, id: $id}) SET s.state = 'FAILED', s.error = 'no luck', s.attempts = 5"
+            await cairn.graph._driver.execute_query(failed, tenant=cairn.graph.tenant, id=session)
+        return session
+    if mutation == "repair":
+        await spoil(cairn, trial)
+    return ""
+
+
+async def spoil(cairn: Cairn, trial: int) -> None:
+    """Both collections lack a record, have another in an old version, and a row that nobody has: what no mark tells."""
+    await cairn.sync.settle()
+    tenant, vectors = cairn.graph.tenant, cairn.vectors
+    names, lessons = [named(f"{{p}}{one}", trial) for one in "AB"], [int(named(f"{{r}}{one}", trial)) for one in (1, 4)]
+    memory = (await cairn.bank.memories.by_id(names))[names[1]]
+    lesson = (await cairn.bank.lessons.by_id(lessons))[lessons[1]]
+    (vector,) = await cairn.embedder.passages([SPOILT])
+    old_memory = memory_row(memory, tenant, vector) | {"version": 0, "text": SPOILT}
+    old_lesson = lesson_row(lesson, tenant, vector, vector) | {"version": 0, "context_to_prefer": SPOILT}
+    ghost = old_memory | {"embedding_id": embedding_id(tenant, named("{p}G", trial)), "conv_id": "nobody"}
+    await vectors.delete(MEMORIES, [embedding_id(tenant, names[0])])
+    await vectors.delete(LESSONS, [lessons[0]])
+    await vectors.upsert(MEMORIES, [old_memory, ghost])
+    await vectors.upsert(
+        LESSONS, [old_lesson, old_lesson | {"rb_id": int(named("{r}9", trial)), "namespace": "nobody"}]
+    )
 
 
 class Death:
@@ -188,7 +223,8 @@ def end_if_stuck(number: int, tell: Tell) -> None:
     timer.start()
 
 
-async def trial(settings: Settings, number: int, mutation: str, at: int, tell: Tell) -> None:
+async def trial(settings: Settings, number: int, mutation: str, at: int, spoilt: bool, tell: Tell) -> None:
+    """`spoilt`: the index was, before the last death, and what the repair left of it the sweep of the next start mends."""
     end_if_stuck(number, tell)
     death = Death()
     death.watch_statements()
@@ -205,12 +241,12 @@ async def trial(settings: Settings, number: int, mutation: str, at: int, tell: T
                     break
                 await asyncio.sleep(0.05)
             report = await cairn.sync.compare()
+            while spoilt and not report.ok:
+                await asyncio.sleep(0.05)
+                report = await cairn.sync.compare()
             left = {"state": await snapshot(cairn, number - 1), "ok": report.ok, "report": report.model_dump()}
         await ask(cairn, BEFORE, number)
-        made = ""
-        if mutation in PREPARED:
-            query, made_by = PREPARED[mutation]
-            made = made_by(await ask(cairn, query, number))
+        made = await prepare(cairn, mutation, number)
         tell({"trial": number, "left": left, "before": await snapshot(cairn, number)})
         if mutation:
             death.at = at
@@ -266,9 +302,10 @@ def main() -> None:
     load_once()
     # In the usual run every second step, from the first of one mutation and the second of the next.
     stride = 1 if EVERY_DEATH in os.environ else 2
-    number, place, at = 0, 0, 1
+    number, place, at, spoilt = 0, 0, 1, False
     while place < len(mutations):
-        outcome = forked(partial(trial, settings, number, mutations[place], at))
+        outcome = forked(partial(trial, settings, number, mutations[place], at, spoilt))
+        spoilt = mutations[place] == "repair"
         print(json.dumps({"mutation": mutations[place], "at": at, **outcome}), flush=True)
         number += 1
         if outcome["exit"] == 9:

@@ -18,7 +18,7 @@ from tests.crash.dying import EVERY_DEATH, MUTATIONS, SPARED
 
 ROOT = CYPHER.parent
 # One of each kind: several records of every sort, one in a single round trip, a removal, one record with signals, several
-# transactions, those taken back, a removal of many. The others take the same ways.
+# transactions, those taken back, a removal of many, and a repair of what no mark tells. The others take the same ways.
 USUAL = [
     "remember",
     "consolidate",
@@ -27,6 +27,7 @@ USUAL = [
     "rememberOne",
     "deleteMemory",
     "recordOutcome",
+    "repair",
 ]
 
 
