@@ -64,8 +64,8 @@ class SecondSearch:
             self._looking.trust(found, seen)
             seen.cover(found, self._question)
 
-        revisions = {seed.id: seen.revisions[seed.id] for seed in self.seeds}
-        return await self._asking.search_again(revisions, texts, self._asked.known_then(), CANDIDATES, worded)
+        stamps = {seed.id: seen.stamps[seed.id] for seed in self.seeds}
+        return await self._asking.search_again(stamps, texts, self._asked.known_then(), CANDIDATES, worded)
 
     def _wording(self, seed: Words) -> str:
         """What is looked for by words: those of the question and the seed's names, repeated by their weight."""

@@ -9,6 +9,7 @@ from rank_bm25 import BM25Plus
 
 from bank import context
 from bank.cover import Energy, Question, Source
+from bank.hits import Stamp
 from bank.model import FoundMemory, RecallQuery, ToldPath
 from bank.paths import told
 from bank.search import found_by
@@ -53,7 +54,7 @@ class Found:
 
     trusting: bool = False  # that rows of the index are true, until they matter
     words: dict[str, Words] = field(default_factory=dict)  # of all that is true and passes the filter
-    revisions: dict[str, int] = field(default_factory=dict)  # in which it was true and passed
+    stamps: dict[str, Stamp] = field(default_factory=dict)  # as what it was true and passed
     changed: set[int] = field(default_factory=set)  # revisions of what has changed since it was indexed
     shared: dict[str, float] = field(default_factory=dict)  # the share of the question's tags that it carries
     rarity: Idf = field(default_factory=Idf)  # of the words of what the first search found
@@ -77,7 +78,7 @@ class Found:
         """These memories may be others than was thought."""
         for id in ids:
             known: MutableMapping[str, Any]
-            for known in (self.words, self.revisions, self.shared, self.covered):
+            for known in (self.words, self.stamps, self.shared, self.covered):
                 known.pop(id, None)
 
 
@@ -111,8 +112,8 @@ async def tell(
     best_of = {id: sorted((_fitted(path, fits) for path in own), key=_best_path_first) for id, own in routes.items()}
     memories, edges = await reading
     # What was deleted or changed since it was looked at is not told: its new text was neither found nor filtered.
-    seen.changed |= {memory.revision for id, memory in memories.items() if memory.revision != seen.revisions[id]}
-    memories = {id: memory for id, memory in memories.items() if memory.revision == seen.revisions[id]}
+    seen.changed |= {memory.revision for id, memory in memories.items() if memory.revision != seen.stamps[id][0]}
+    memories = {id: memory for id, memory in memories.items() if memory.revision == seen.stamps[id][0]}
     edges = {id: edge for id, edge in edges.items() if edge.weight == seen.walk.weights[id]}
     question = frozenset(spelt)
     found = []

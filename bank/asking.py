@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bank.embed import Embedder
-from bank.hits import Hits, newest
+from bank.hits import Hits, Stamp, newest
 from bank.model import LessonQuery, team_of
 from bank.sync import Sync
 from bank.vectors import IndexAway, Vectors
@@ -101,14 +101,14 @@ class Asking:
         (dense,), (words,) = await self._search(own, [self.text], filter, limit, lambda lists: worded(lists[0]))
         return dense, words
 
-    def expect_vectors(self, revisions: Mapping[str, int]) -> None:
+    def expect_vectors(self, stamps: Mapping[str, Stamp]) -> None:
         """The vectors of these memories will be asked for soon, or those of most of them: they are fetched meanwhile."""
-        if revisions and self.degraded is None:
-            self._expected = ahead(self._vectors.memory_vectors(revisions))
+        if stamps and self.degraded is None:
+            self._expected = ahead(self._vectors.memory_vectors(stamps))
 
     async def search_again(
         self,
-        revisions: Mapping[str, int],
+        stamps: Mapping[str, Stamp],
         texts: Sequence[str],
         filter: MemoryFilter,
         limit: int,
@@ -122,9 +122,9 @@ class Asking:
         async def between() -> list[Vector]:
             if self._expected is not None:
                 await self._expected
-            own = await self._vectors.memory_vectors(revisions)
+            own = await self._vectors.memory_vectors(stamps)
             assert vector is not None
-            return [vector + SEED_IN_VECTOR * own[id] if id in own else vector for id in revisions]
+            return [vector + SEED_IN_VECTOR * own[id] if id in own else vector for id in stamps]
 
         return await self._search(between, texts, filter, limit, worded)
 
@@ -204,17 +204,17 @@ class Asking:
                 self._lost(error)
         return Hits(), Hits()
 
-    def expect_lesson_vectors(self, revisions: Mapping[int, int]) -> None:
+    def expect_lesson_vectors(self, stamps: Mapping[int, Stamp]) -> None:
         """They will be asked for soon, or most of them: they are fetched meanwhile."""
-        if revisions and self.degraded is None:
-            self._expected_lessons = ahead(self._vectors.lesson_vectors(revisions))
+        if stamps and self.degraded is None:
+            self._expected_lessons = ahead(self._vectors.lesson_vectors(stamps))
 
-    async def lesson_vectors(self, revisions: Mapping[int, int]) -> dict[int, Vector]:
+    async def lesson_vectors(self, stamps: Mapping[int, Stamp]) -> dict[int, Vector]:
         if self.degraded is None:
             try:
                 if self._expected_lessons is not None:
                     await self._expected_lessons
-                return await self._vectors.lesson_vectors(revisions)
+                return await self._vectors.lesson_vectors(stamps)
             except IndexAway as error:
                 self._lost(error)
         return {}

@@ -4,6 +4,7 @@ it has used is then read again, all of it in one round trip, and only if that is
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from bank.hits import Stamp
 from bank.kept import Kept
 from bank.model import RecallQuery
 from bank.words import stems_of
@@ -46,15 +47,15 @@ def known_edges(most: int = KEPT_EDGES) -> KnownEdges:
 
 
 class Edges:
-    """The edges that one recall uses: of a memory the heaviest, to neighbours that pass its filter. `revisions`: in which
+    """The edges that one recall uses: of a memory the heaviest, to neighbours that pass its filter. `stamps`: as what
     memories were found; `trusting`: nobody else has confirmed these yet."""
 
     def __init__(
-        self, graph: Graph, known: KnownEdges, asked: RecallQuery, revisions: Mapping[str, int], trusting: bool
+        self, graph: Graph, known: KnownEdges, asked: RecallQuery, stamps: Mapping[str, Stamp], trusting: bool
     ) -> None:
         self._graph = graph
         self._known = known
-        self._revisions = revisions
+        self._stamps = stamps
         self._trusting = trusting
         filter = asked.known_then()
         self._wanted = {
@@ -79,7 +80,7 @@ class Edges:
         if assume:
             for id in missing:
                 known = self._known.get((*self._asked, id))
-                if known is not None and known.revision == self._revisions[id]:
+                if known is not None and known.revision == self._stamps[id][0]:
                     self._at_hand[id] = self._assumed[id] = known
             missing = [id for id in missing if id not in self._at_hand]
         if missing:
@@ -96,7 +97,7 @@ class Edges:
         """It also confirms the memories themselves. What is as it was known before stays that very object."""
         rows = await self._graph.read("recall_edges", ids=ids, **self._wanted)
         read = {row["memory"]: (row["revision"], row["edges"]) for row in rows}
-        if self._trusting and any(id not in read or read[id][0] != self._revisions[id] for id in ids):
+        if self._trusting and any(id not in read or read[id][0] != self._stamps[id][0] for id in ids):
             raise MetUntrue  # also where a memory has no row: it was deleted
         for id in ids:
             revision, edges = read.get(id, (None, []))

@@ -33,9 +33,9 @@ class Hits:
     def __len__(self) -> int:
         return len(self.scores)
 
-    def first(self, most: int) -> dict[Any, int]:
-        """The best, each with its revision."""
-        return {key: revision for key, (revision, _) in itertools.islice(self.stamps.items(), most)}
+    def first(self, most: int) -> dict[Any, Stamp]:
+        """The best, each as what it was found."""
+        return dict(itertools.islice(self.stamps.items(), most))
 
     def among(self, keys: Collection[Any]) -> dict[Any, float]:
         """The scores of those that are among these."""
@@ -72,5 +72,6 @@ def untrue(found: Mapping[Any, Stamp], known: Mapping[Any, Stamp]) -> list[Any]:
 def _latest(pairs: Iterable[tuple[Any, Stamp]]) -> dict[Any, Stamp]:
     latest: dict[Any, Stamp] = {}
     for key, stamp in pairs:
-        latest[key] = max(stamp, latest.get(key, stamp))
+        if key not in latest or stamp[0] >= latest[key][0]:
+            latest[key] = stamp
     return latest

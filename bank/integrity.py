@@ -113,10 +113,10 @@ class Integrity:
         twins = strays = 0
         for kind in KINDS:
             seen = 0
-            async for page in self._vectors.revisions(kind.collection):
+            async for page in self._vectors.keys(kind.collection):
                 seen += len(page)
-                strays += await self._strays(kind, page, mend)
-                verdicts |= await self._suspects(kind, [owner for _, owner, _ in page], mend)
+                strays += await self._strays(kind, [key for key, owner in page if owner is None], mend)
+                verdicts |= await self._suspects(kind, [owner for _, owner in page if owner is not None], mend)
             after: Any = kind.first_key
             while rows := await self._graph.read(kind.page, after=after, limit=PAGE):
                 after = rows[-1]["key"]
@@ -180,21 +180,20 @@ class Integrity:
         rows = [[key, self.primary_key(kind, key)] for key in keys]
         await self._graph.run(kind.mark, rows=rows, revision=mint())
 
-    async def _strays(self, kind: Kind, page: Sequence[tuple[Any, Any, int]], mend: bool) -> int:
-        """Rows under keys that no record has. Nobody else would ever move them, so they are removed at once."""
-        found = [key for key, owner, _ in page if key != self.primary_key(kind, owner)]
+    async def _strays(self, kind: Kind, keys: Sequence[Any], mend: bool) -> int:
+        """Rows under keys that no record can have. Nobody else would ever move them, so they are removed at once."""
         if mend:
-            await self._vectors.delete(kind.collection, found)
-        return len(found)
+            await self._vectors.delete(kind.collection, keys)
+        return len(keys)
 
     async def _twins(self, kind: Kind, mend: bool) -> int:
         """Keys that have two rows. The record is marked, and its row then replaces both."""
         found: list[Any] = []
-        async for page in self._vectors.revisions(kind.collection):
-            heaps = [page]
+        async for page in self._vectors.keys(kind.collection):
+            heaps = [[row for row in page if row[1] is not None]]
             while heaps:
                 heap = heaps.pop()
-                if await self._vectors.count(kind.collection, [key for key, _, _ in heap]) <= len(heap):
+                if not heap or await self._vectors.count(kind.collection, [key for key, _ in heap]) <= len(heap):
                     continue
                 if len(heap) == 1:
                     found.append(heap[0][1])

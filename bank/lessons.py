@@ -344,6 +344,8 @@ class Lessons:
             rows = await self._graph.read("lessons_page_of_status", **parameters)
         elif filter.namespace is not None:
             rows = await self._graph.read("lessons_page_of_namespace", **parameters)
+        elif filter.status is not None:
+            rows = await self._graph.read("lessons_page_of_status", **parameters)
         else:
             rows = await self._graph.read("lessons_page", **parameters)
         nodes = tuple(Lesson.from_row(row["properties"]) for row in rows[:first])

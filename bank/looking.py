@@ -61,7 +61,7 @@ class Looking:
             new = {id: stamp for id, stamp in found.items() if id not in seen.words and stamp is not None}
             known = self.words.known(new)
             seen.words |= known
-            seen.revisions |= {id: new[id][0] for id in known}
+            seen.stamps |= {id: new[id] for id in known}
             seen.shared |= dict.fromkeys(known, 0.0)
 
     async def look(self, found: Mapping[str, Stamp | None], asked: RecallQuery, seen: Found) -> None:
@@ -95,5 +95,5 @@ class Looking:
             else:
                 seen.words[id] = words[id]
                 self.words.put(id, stamp, words[id])
-            seen.revisions[id] = revision
+            seen.stamps[id] = stamp
             seen.shared[id] = shared / max(1, len(asked.tags))

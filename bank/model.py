@@ -4,6 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from bank.hits import Stamp
 from graph.model import Edge, Memory, MemoryFilter, Value
 
 
@@ -198,7 +199,7 @@ class Standing(NamedTuple):
     whole: dict[str, Any] | None  # the lesson itself, where it was likely to be shown
 
     @property
-    def stamp(self) -> tuple[int, int]:
+    def stamp(self) -> Stamp:
         """What a row of the index must say of itself to be believed."""
         return self.revision, self.version
 

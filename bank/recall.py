@@ -147,7 +147,7 @@ class Recall:
         seeds = cover.choose_seeds(seen.direct, seen.covered, question)[: cover.SEEDS_AGAIN]
         again = SecondSearch(self._looking, asked, asking, spelt, question, seeds, seen)
         await under_way()
-        edges = Edges(self._graph, self._edges, asked, seen.revisions, seen.trusting)
+        edges = Edges(self._graph, self._edges, asked, seen.stamps, seen.trusting)
         for assume in (True, False):
             sentences = ahead(self._said_at_edges(edges, question, seen, assume))
             (seen.walk, confirmed), scored = await asyncio.gather(
@@ -285,12 +285,12 @@ class Recall:
                 walk.sentences[edge] = sentence
                 if target not in seen.words:
                     met[target], shares[target] = revision, on_target / tags
-        known = self._looking.words.known_in(met)
-        seen.words |= known
-        seen.revisions |= {id: met.pop(id) for id in known}
-        seen.shared |= {id: shares[id] for id in known}
-        walk.brought |= known.keys()
-        await self._looking.look(dict.fromkeys(met), asked, seen)
+        for id, revision in met.items():
+            if (kept := self._looking.words.last(id)) is not None and kept[0][0] == revision:
+                seen.stamps[id], seen.words[id] = kept
+                seen.shared[id] = shares[id]
+                walk.brought.add(id)
+        await self._looking.look(dict.fromkeys(met.keys() - seen.words.keys()), asked, seen)
         return [way for way in ways if way.target in seen.words]
 
     # ------------------------------------------------------------ lessons

@@ -81,7 +81,7 @@ class Search:
     async def _true_memories(
         self, asking: Asking, dense: Hits, words: Hits, filter: MemoryFilter, limit: int, changed: set[int]
     ) -> list[FoundMemory]:
-        """The best of the hits that are true: they exist, in the revision that was found, and pass the filter. `changed` is
+        """The best of the hits that are true: they exist, as what they were found, and pass the filter. `changed` is
         told the revisions of those that exist in another one."""
         stamps = stamps_of([dense, words])
         if not stamps:
@@ -188,7 +188,7 @@ class Search:
         ranked = ranked[: max(RANKED, 4 * query.limit)]
         looked_at = [*ranked, *(one for one in untried if one not in ranked)]
         vectors, own = await asyncio.gather(
-            asking.lesson_vectors({one.standing.rb_id: one.standing.revision for one in looked_at}),
+            asking.lesson_vectors({one.standing.rb_id: one.standing.stamp for one in looked_at}),
             self._links.of(one.standing.rb_id for one in looked_at if one.standing.linked),
         )
         links = known_then(own, query.as_of)

@@ -23,11 +23,11 @@ A record (a memory or a lesson) is in one of these states; `revision` names one 
 A new revision where another process may have been at the row: the mark that this process clears late is meant for the
 old one. Where no other process moves rows, nobody can have been, and nobody gets one.
 
-The graph transaction that moves a record to `marked` or `leaving` is the acknowledgement. A row whose revision is not
-the record's is never an answer, so every state but `settled` only costs recall, never truth. A crash leaves a mark or a
-Removal, which the next round takes up. What no mark tells (an indexer that slept, woke late, overwrote a newer row and
-died before it could look again) the sweep finds: it compares revisions on both sides, at start and now and then. Without
-a crash there is nothing for it to find.
+The graph transaction that moves a record to `marked` or `leaving` is the acknowledgement. A row whose revision or
+version is not the record's is never an answer, so every state but `settled` only costs recall, never truth. A crash
+leaves a mark or a Removal, which the next round takes up. What no mark tells (an indexer that slept, woke late,
+overwrote a newer row and died before it could look again) the sweep finds: it compares revisions on both sides, at
+start and now and then. Without a crash there is nothing for it to find.
 
 `ACTORS` below says the same as data: who does what in which order, a step being one transaction or one call to Milvus.
 A test walks through every interleaving of these steps, with crashes and late wake-ups.

@@ -20,7 +20,7 @@ from pymilvus.grpc_gen.milvus_pb2 import SearchRequest
 
 from bank import expressions
 from bank.gate import Gate
-from bank.hits import Hits
+from bank.hits import Hits, Stamp
 from bank.kept import Kept
 from bank.lite import MilvusLite
 from bank.model import LessonQuery, LessonStatus
@@ -102,8 +102,8 @@ class LeanClient(AsyncMilvusClient):  # type: ignore[misc]
 
 
 def _hits(found: Any, collection: str, tenant: str) -> list[Hits]:
-    """The lists of hits in what a search returned in columns, one list after the other. Whose a row is its key says; one that
-    somebody put under a key of its own is nobody's, whatever record it names."""
+    """The lists of hits in what a search returned in columns, one list after the other. Whose a row is its key says, whatever
+    record it names; one whose key no memory can have is nobody's."""
     fields = {field.field_name: field.scalars.long_data.data for field in found.fields_data}
     if not fields:
         return [Hits() for _ in found.topks]
@@ -146,7 +146,7 @@ class Vectors:
         self._embedder = embedder
         self._dimensions = dimensions
         self._open_client: AsyncMilvusClient | None = None
-        self._kept: Kept[tuple[str, Any, int], Vector] = Kept(KEPT_VECTORS, lambda vector: vector.nbytes)
+        self._kept: Kept[tuple[str, Any, Stamp], Vector] = Kept(KEPT_VECTORS, lambda vector: vector.nbytes)
         self._gate = Gate()
         self._filled: set[str] = set()  # collections that had rows when they were searched last
         self._empty: set[str] = set()  # those that have none, as far as only this process writes to them
@@ -355,17 +355,16 @@ class Vectors:
         )
         return int(rows[0]["count(*)"])
 
-    async def revisions(self, collection: str) -> AsyncIterator[list[tuple[Any, Any, int]]]:
-        """Every row's primary key, whose it is, and its revision, by pages in the order of the keys."""
+    async def keys(self, collection: str) -> AsyncIterator[list[tuple[Any, Any]]]:
+        """Every row's primary key and whose it is, by pages in the order of the keys."""
         key = KEYS[collection]
-        owner = _owner(collection)
         last: Any = "" if collection == MEMORIES else -1
         while True:
             rows = await self._call(
                 self._client.query(
                     collection,
                     filter=expressions.of_rows_after(self._tenant, key, last),
-                    output_fields=[key, owner, "revision"],
+                    output_fields=[key],
                     limit=PAGE,
                     timeout=30,
                     # As pymilvus' own iterator asks, which only its blocking client has: otherwise a server may answer
@@ -377,7 +376,7 @@ class Vectors:
             )
             if not rows:
                 return
-            yield [(row[key], row[owner], row["revision"]) for row in rows]
+            yield [(row[key], self._owner(collection, row[key])) for row in rows]
             last = max(row[key] for row in rows)
 
     async def revisions_of(self, collection: str, keys: Sequence[Any]) -> dict[Any, dict[str, Any]]:
@@ -410,9 +409,9 @@ class Vectors:
             MEMORIES, "sparse_vector", texts, expressions.of_memories(self._tenant, filter), limit
         )
 
-    async def memory_vectors(self, revisions: Mapping[str, int]) -> dict[str, Vector]:
-        """By id; a memory that is indexed in another revision than this is left out."""
-        return await self._stored_vectors(MEMORIES, "dense_vector", revisions)
+    async def memory_vectors(self, stamps: Mapping[str, Stamp]) -> dict[str, Vector]:
+        """By id; a memory that is indexed as something else is left out."""
+        return await self._stored_vectors(MEMORIES, "dense_vector", stamps)
 
     async def lessons_by_meaning(self, vector: Vector, query: LessonQuery, limit: int) -> tuple[Hits, Hits]:
         """By the meaning of the lesson, and by that of its context."""
@@ -437,27 +436,31 @@ class Vectors:
         expression = expressions.of_namespace(self._tenant, namespace, status)
         return await self._searches(LESSONS, "key_lesson_vector", vectors, expression, limit)
 
-    async def lesson_vectors(self, revisions: Mapping[int, int]) -> dict[int, Vector]:
-        """By rb_id; a lesson that is indexed in another revision than this is left out."""
-        return await self._stored_vectors(LESSONS, "key_lesson_vector", revisions)
+    async def lesson_vectors(self, stamps: Mapping[int, Stamp]) -> dict[int, Vector]:
+        """By rb_id; a lesson that is indexed as something else is left out."""
+        return await self._stored_vectors(LESSONS, "key_lesson_vector", stamps)
 
     async def vectors_of_lessons(self, rb_ids: Iterable[int]) -> dict[int, Vector]:
         """By rb_id, in whatever revision it is indexed; for whoever goes through all of them: nothing is kept."""
         rows = await self._rows_with_vectors(LESSONS, "key_lesson_vector", rb_ids)
         return {row["rb_id"]: np.asarray(row["key_lesson_vector"], np.float32) for row in rows}
 
-    async def _stored_vectors(self, collection: str, field: str, revisions: Mapping[Any, int]) -> dict[Any, Vector]:
+    async def _stored_vectors(self, collection: str, field: str, stamps: Mapping[Any, Stamp]) -> dict[Any, Vector]:
         """Those asked for last are kept: a revision names one content for ever, and so one vector."""
-        kept = {key: self._kept.get((collection, key, revision)) for key, revision in revisions.items()}
+        kept = {key: self._kept.get((collection, key, stamp)) for key, stamp in stamps.items()}
         found = {key: vector for key, vector in kept.items() if vector is not None}
-        missing = [key for key in revisions if key not in found]
+        missing = [key for key in stamps if key not in found]
         for row in await self._rows_with_vectors(collection, field, missing):
-            key = memory_of(self._tenant, row["embedding_id"]) if collection == MEMORIES else row["rb_id"]
-            revision, vector = row["revision"], np.asarray(row[field], np.float32)
-            self._kept.put((collection, key, revision), vector)
-            if revision == revisions[key]:
+            key, stamp = self._owner(collection, row[KEYS[collection]]), (row["revision"], row["version"])
+            vector = np.asarray(row[field], np.float32)
+            self._kept.put((collection, key, stamp), vector)
+            if stamp == stamps[key]:
                 found[key] = vector
         return found
+
+    def _owner(self, collection: str, key: Any) -> Any:
+        """Whose row this is: a memory's id, or a lesson's; None: of no memory."""
+        return memory_of(self._tenant, key) if collection == MEMORIES else key
 
     async def _rows_with_vectors(self, collection: str, field: str, owners: Iterable[Any]) -> list[dict[str, Any]]:
         keys = [embedding_id(self._tenant, one) if collection == MEMORIES else one for one in owners]
@@ -467,7 +470,7 @@ class Vectors:
             self._client.query(
                 collection,
                 filter=expressions.of_rows(self._tenant, KEYS[collection], keys),
-                output_fields=[KEYS[collection], "revision", field],
+                output_fields=[KEYS[collection], "revision", "version", field],
                 timeout=SECONDS,
             )
         )
@@ -517,11 +520,6 @@ class Vectors:
             return True
         self._filled.add(collection)
         return False
-
-
-def _owner(collection: str) -> str:
-    """The field that says whose a row is."""
-    return "pointer_to_node" if collection == MEMORIES else "rb_id"
 
 
 def _embedder_of(description: str) -> tuple[str, int]:

@@ -212,7 +212,7 @@ class Idf:
 
 
 class WordCache:
-    """The words of the texts read last, by id and by what the memory was then: a revision names one content for ever."""
+    """The words of the texts read last, by id, with what the memory was then: a revision names one content for ever."""
 
     def __init__(self, most: int = CACHED_WORDS) -> None:
         self._kept: Kept[str, tuple[Stamp, Words]] = Kept(most, lambda kept: _size(kept[1]))
@@ -226,14 +226,6 @@ class WordCache:
         found = {}
         for id, stamp in stamps.items():
             if (kept := self._kept.get(id)) is not None and kept[0] == stamp:
-                found[id] = kept[1]
-        return found
-
-    def known_in(self, revisions: Mapping[str, int]) -> dict[str, Words]:
-        """The same for whoever knows the revision from the graph, which is enough."""
-        found = {}
-        for id, revision in revisions.items():
-            if (kept := self._kept.get(id)) is not None and kept[0][0] == revision:
                 found[id] = kept[1]
         return found
 

@@ -71,7 +71,7 @@ def native(key: str, value: Any) -> Any:
 
 class Memory(Value):
     """One thing that happened. `version` counts its contents; `revision` names one content for ever, also
-    across a deletion and a new start, and is what an index row must carry to be believed."""
+    across a deletion and a new start. An index row must carry both to be believed."""
 
     type: ClassVar[MemoryType]
 

@@ -4,7 +4,7 @@
 MATCH (m:Memory {tenant: $tenant, conv_id: $conv_id})
 WHERE m.ingestion_time <= $before_time
   AND (m.ingestion_time < $before_time OR m.id < $before_id)
-  AND size(labels(m)) > 1
+  AND size(labels(m)) > 1 AND m.id IS NOT NULL
   AND ($types IS NULL OR any(l IN labels(m) WHERE l IN $types))
   AND ($conv_id IS NULL OR m.conv_id = $conv_id)
   AND all(tag IN $tags WHERE tag IN m.tags)

@@ -1,10 +1,11 @@
 // A page of memories, newest first, where few have what is asked for: certain tags, or a type; the cursor is the last one's time and id.
-// params: $tenant, $tagged (Lucene queries for tags: one or none), $typed (types, where no tags are asked for), $few (so many hits in the whole database are no longer few), $before_time, $before_id, $limit and the filter: $types, $conv_id, $tags, $text_contains, $since, $until, $overlap_start, $overlap_end
+// params: $tenant, $tagged (Lucene queries for tags: one or none), $typed (types: some or none), $few (so many hits in the whole database are no longer few), $before_time, $before_id, $limit and the filter: $types, $conv_id, $tags, $text_contains, $since, $until, $overlap_start, $overlap_end
 // returns: rows of type, properties; one row of many, where there are not few
-CALL db.index.fulltext.awaitEventuallyConsistentIndexRefresh()
 CALL () {
   UNWIND $tagged AS query
-  CALL db.index.fulltext.queryNodes('memory_tags', query, {limit: $few}) YIELD node AS m
+  CALL db.index.fulltext.awaitEventuallyConsistentIndexRefresh()
+  // Twice as many: those that are deleted meanwhile are left out of the hits without a word.
+  CALL db.index.fulltext.queryNodes('memory_tags', query, {limit: 2 * $few}) YIELD node AS m
   RETURN m
   UNION ALL UNWIND [type IN $typed WHERE type = 'UserRequest'] AS type MATCH (m:UserRequest) RETURN m LIMIT $few
   UNION ALL UNWIND [type IN $typed WHERE type = 'UserPreference'] AS type MATCH (m:UserPreference) RETURN m LIMIT $few
@@ -19,7 +20,7 @@ CALL (found) {
   WITH m
   WHERE m.tenant = $tenant AND m.ingestion_time <= $before_time
   AND (m.ingestion_time < $before_time OR m.id < $before_id)
-  AND size(labels(m)) > 1
+  AND size(labels(m)) > 1 AND m:Memory AND m.id IS NOT NULL
   AND ($types IS NULL OR any(l IN labels(m) WHERE l IN $types))
   AND ($conv_id IS NULL OR m.conv_id = $conv_id)
   AND all(tag IN $tags WHERE tag IN m.tags)

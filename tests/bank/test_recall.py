@@ -76,15 +76,11 @@ def test_kept_words_belong_to_a_revision() -> None:
     """Another revision is another text; the least used go when there is no more room."""
     kept = WordCache(most=40)
     kept.put("N1", (1, 1), words_of("one"))
-    assert kept.known({"N1": (1, 1)}) == {"N1": words_of("one")} and kept.known_in({"N1": 1}) == kept.known(
-        {"N1": (1, 1)}
-    )
-    assert (
-        not kept.known({"N1": (2, 1), "N2": (1, 1)}) and not kept.known({"N1": (1, 2)}) and not kept.known_in({"N1": 2})
-    )
+    assert kept.known({"N1": (1, 1)}) == {"N1": words_of("one")} and kept.last("N1") == ((1, 1), words_of("one"))
+    assert not kept.known({"N1": (2, 1), "N2": (1, 1)}) and not kept.known({"N1": (1, 2)})
     for n in range(10):
         kept.put(f"M{n}", (1, 1), words_of("two three"))
-    assert kept.known_in({"N1": 1, "M9": 1}).keys() == {"M9"}
+    assert kept.known({"N1": (1, 1), "M9": (1, 1)}).keys() == {"M9"}
 
 
 # ---------------------------------------------------------------- the walk

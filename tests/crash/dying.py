@@ -80,7 +80,7 @@ MUTATIONS = {
     "repair": "mutation { repair(dryRun: false) { ok } }",
     "unlinkLesson": 'mutation { unlinkLesson(rbId: "{r}1", nodeIds: ["{p}A"]) { rbId } }',
 }
-# What the index loses, and gets, before a repair.
+# The text of the rows that the index gets before a repair.
 SPOILT = "A row that nobody has."
 # Mutations that do not die here, and why.
 SPARED = {
@@ -154,9 +154,10 @@ async def spoil(cairn: Cairn, trial: int) -> None:
     memory = (await cairn.bank.memories.by_id(names))[names[1]]
     lesson = (await cairn.bank.lessons.by_id(lessons))[lessons[1]]
     (vector,) = await cairn.embedder.passages([SPOILT])
-    old_memory = memory_row(memory, tenant, vector) | {"version": 0, "text": SPOILT}
+    # In no conversation of the trial: a search that met it would have it mended before the repair.
+    old_memory = memory_row(memory, tenant, vector) | {"version": 0, "text": SPOILT, "conv_id": "nobody"}
     old_lesson = lesson_row(lesson, tenant, vector, vector) | {"version": 0, "context_to_prefer": SPOILT}
-    ghost = old_memory | {"embedding_id": embedding_id(tenant, named("{p}G", trial)), "conv_id": "nobody"}
+    ghost = old_memory | {"embedding_id": embedding_id(tenant, named("{p}G", trial))}
     await vectors.delete(MEMORIES, [embedding_id(tenant, names[0])])
     await vectors.delete(LESSONS, [lessons[0]])
     await vectors.upsert(MEMORIES, [old_memory, ghost])
@@ -241,7 +242,9 @@ async def trial(settings: Settings, number: int, mutation: str, at: int, spoilt:
                     break
                 await asyncio.sleep(0.05)
             report = await cairn.sync.compare()
-            while spoilt and not report.ok:
+            for _ in range(600):
+                if report.ok or not spoilt:
+                    break
                 await asyncio.sleep(0.05)
                 report = await cairn.sync.compare()
             left = {"state": await snapshot(cairn, number - 1), "ok": report.ok, "report": report.model_dump()}
