@@ -265,19 +265,23 @@ async def test_a_record_that_is_deleted_while_it_is_read(cairn: Service, monkeyp
     assert len(torn) == 2
 
 
-async def test_a_memory_of_no_type_is_none(cairn: Service) -> None:
+async def test_a_memory_of_no_type_or_no_id_is_none(cairn: Service) -> None:
     """A node that somebody made by hand is no answer, and stands in nobody's way."""
     tenant = cairn.cairn.graph.tenant
     await cairn.cairn.graph.define(
         f"""CREATE (:Memory {{tenant: '{tenant}', id: 'BARE', text: 'Bare.', conv_id: 'c0', tags: ['all'], revision: 1, version: 1,
+          ingestion_time: datetime('2025-01-10T12:00:00Z'), update_time: datetime()}}),
+        (:Memory:Event {{tenant: '{tenant}', text: 'Nameless.', conv_id: 'c0', tags: ['all'], revision: 1, version: 1,
           ingestion_time: datetime('2025-01-10T12:00:00Z'), update_time: datetime()}})"""
     )
     try:
-        for filter in (None, {"convId": "c0"}):
+        for filter in (None, {"convId": "c0"}, {"tags": ["all"]}, {"types": ["Event"]}):
             page = (await cairn.ask(PAGE, filter=filter, first=2, after=None))["memories"]
             assert len(page["nodes"]) == 2 and page["pageInfo"]["hasNextPage"]
             assert "BARE" not in [node["id"] for node in page["nodes"]]
         answer = await cairn.ask('{ memory(id: "BARE") { id } conversation(convId: "c0") { memories { id } } }')
         assert answer["memory"] is None and len(answer["conversation"]["memories"]) == 10
     finally:
-        await cairn.cairn.graph.define(f"MATCH (m:Memory {{tenant: '{tenant}', id: 'BARE'}}) DETACH DELETE m")
+        await cairn.cairn.graph.define(
+            f"MATCH (m:Memory {{tenant: '{tenant}'}}) WHERE m.text IN ['Bare.', 'Nameless.'] DETACH DELETE m"
+        )

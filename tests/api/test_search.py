@@ -8,6 +8,7 @@ import pytest
 from pymilvus import MilvusException
 
 from bank.model import LessonQuery
+from bank.rows import lesson_row
 from bank.vectors import LESSONS, MEMORIES
 from graph.errors import Unavailable
 from graph.model import MemoryFilter, embedding_id
@@ -286,6 +287,22 @@ async def test_a_row_that_is_not_true_is_never_an_answer(
             break
     assert report["ok"], report
     assert "S1" in [hit["memory"]["id"] for hit in await _found(cairn, "quarterly revenue", limit=3)]
+
+
+async def test_the_vector_of_a_row_that_is_not_true_is_not_kept(cairn: Service) -> None:
+    """A copy of a true row with another version and another vector: what it was found by is forgotten with it."""
+    vectors, embedder, tenant = cairn.cairn.vectors, cairn.cairn.embedder, cairn.cairn.graph.tenant
+    (lesson,) = (await cairn.cairn.bank.lessons.by_id([3])).values()
+    own, foreign = await embedder.passages([lesson.key_lesson, "Unicorns graze on the moon."])
+    row = lesson_row(lesson, tenant, foreign, foreign) | {"version": lesson.version + 1}
+    await vectors.upsert(LESSONS, [row])
+    await _learnt(cairn)  # it meets the row, which is mended behind the answer's back
+    async with asyncio.timeout(30):
+        while not (await cairn.settled())["ok"]:
+            await asyncio.sleep(0.05)
+    (lesson,) = (await cairn.cairn.bank.lessons.by_id([3])).values()
+    (kept,) = (await vectors.lesson_vectors({3: (lesson.revision, lesson.version)})).values()
+    assert float(kept @ own) > 0.99
 
 
 async def test_what_may_be_offered_is_found_behind_many_that_fit_better(cairn: Service) -> None:
