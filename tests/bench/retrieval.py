@@ -30,11 +30,10 @@ from bank.model import LessonQuery, RecallQuery
 from graph.model import MemoryFilter
 from tests.bench import picture, sets
 from tests.bench.service import Measured, Round, measured, new_folder, stolen, undisturbed
-from tests.bench.sets import Question, QuestionSet
+from tests.bench.sets import DATA, Question, QuestionSet
 from tests.bench.stores import REMEMBER, shown
 from tests.ports import free_port
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
 PICTURE = Path(__file__).parents[2] / ".docs" / "recall.svg"
 BATCH = 500
 RECALL = "query($input: RecallInput!) { recall(input: $input) { memories { memory { id convId } } } }"

@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.bench import stores
 
+DATA = Path(__file__).parents[3] / "shared" / "data"  # beside the project; not at a user's
 FILES = {
     "2wiki": "multihop_2wiki",
     "musique": "multihop_musique",

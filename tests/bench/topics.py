@@ -10,8 +10,8 @@ from typing import Any
 from neo4j import AsyncGraphDatabase
 
 from tests.bench.service import Measured, measured
+from tests.bench.sets import DATA
 from tests.bench.stores import REMEMBER, shown
-from tests.conftest import SHARED
 
 SETS = {"2Wiki": "multihop_2wiki", "MuSiQue": "multihop_musique"}
 QUESTIONS = 200
@@ -24,7 +24,7 @@ async def run() -> None:
     logging.disable(logging.INFO)
     table = []
     for name, file in SETS.items():
-        path = SHARED / "data" / f"{file}.json.gz"
+        path = DATA / f"{file}.json.gz"
         if not path.exists():
             print(f"Topics: {path.name} is not beside this checkout; left out")
             continue
