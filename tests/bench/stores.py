@@ -10,9 +10,12 @@ from typing import Any
 from neo4j import AsyncDriver, AsyncGraphDatabase
 from pymilvus import AnnSearchRequest, AsyncMilvusClient, RRFRanker
 
+from bank import expressions
 from bank.embed import WordLlamaModel
+from bank.model import LessonQuery
 from bank.search import CANDIDATES, LESSON_CANDIDATES
 from bank.vectors import LESSONS, MEMORIES, Vectors
+from graph.model import MemoryFilter
 from tests.bench.service import MOST_ROUNDS, Call, Measured, measured, times, times_in_turn
 
 SIZES = (2_000, 20_000)  # memories; three edges each, a lesson for every ten
@@ -179,13 +182,20 @@ async def measure(
         note(table, name, f"{middle:.1f} / {high:.1f}")
 
     async def bare_hybrid(query: str, collection: str, dense: tuple[str, ...], words: str, limit: int) -> None:
-        """One call for all the lists that the service asks for one by one, as long as it asks for them."""
+        """One call for all the lists that the service asks for one by one: among the same rows, as long, with the same
+        columns."""
         vector = model.encode([query], query=True)[0].tolist()
-        wanted = [AnnSearchRequest([vector], field, {"metric_type": "COSINE"}, limit) for field in dense]
-        wanted.append(AnnSearchRequest([query], words, {"metric_type": "BM25"}, limit))
-        await client.hybrid_search(collection, wanted, RRFRanker(), limit=limit, output_fields=["revision"])
+        wanted = [
+            AnnSearchRequest([vector], field, {"metric_type": "COSINE"}, limit, rows[collection]) for field in dense
+        ]
+        wanted.append(AnnSearchRequest([query], words, {"metric_type": "BM25"}, limit, rows[collection]))
+        await client.hybrid_search(collection, wanted, RRFRanker(), limit=limit, output_fields=["revision", "version"])
 
     questions = [" ".join(chance.choices(WORDS, k=5)) for _ in range(WARM_CALLS + MOST_ROUNDS * COUNTED)]
+    rows = {
+        MEMORIES: expressions.of_memories("bare", MemoryFilter()),
+        LESSONS: expressions.of_lessons("bare", LessonQuery(query="")),
+    }
     await compared(
         "searchMemories",
         lambda n: service.ask_alone(SEARCH, q=questions[n]),
