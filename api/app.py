@@ -19,6 +19,7 @@ from bank.embed import Embedder, Model, OnnxModel, WordLlamaModel, default_onnx_
 from bank.harvest import Harvest
 from bank.learn import RULES, Learning
 from bank.lesson_links import LessonLinks
+from bank.milvus import Milvus
 from bank.neighbours import Neighbours
 from bank.offers import Offers
 from bank.prune import Prune
@@ -113,19 +114,19 @@ async def running(
             await loading, query_seconds=REMOTE_QUERY_SECONDS if settings.embedder == "openai" else None
         )
         say("Milvus is starting …")
-        vectors = Vectors(
+        milvus = Milvus(
             settings.milvus_target,
             settings.milvus_token.get_secret_value(),
             settings.milvus_database,
-            settings.tenant,
             embedder.name,
             embedder.dimensions,
         )
-        stack.push_async_callback(vectors.close)
+        stack.push_async_callback(milvus.close)
+        vectors = Vectors(milvus, settings.tenant)
         words = WordCache()
         reading = ReadAhead(words)
         stack.push_async_callback(reading.stop)
-        sync = Sync(the_graph, vectors, embedder, reading, alone=vectors.local)
+        sync = Sync(the_graph, vectors, embedder, reading, alone=milvus.local)
         await sync.open(check_index)
         stack.push_async_callback(sync.stop)
         search = Search(the_graph, vectors, embedder, sync, offers)

@@ -15,13 +15,14 @@ async def status_of(cairn: Cairn, version: str) -> Status:
         pending = await cairn.sync.pending()
     except CairnError as error:
         graph_trouble = str(error)
-    index_trouble = await cairn.vectors.check() or cairn.sync.trouble
+    milvus = cairn.vectors.milvus
+    index_trouble = await milvus.check() or cairn.sync.trouble
     return Status(
         version=version,
         ready=graph_trouble is None,
         stores=[
             StoreStatus(name="graph", engine=engine, up=graph_trouble is None, detail=graph_trouble),
-            StoreStatus(name="index", engine=cairn.vectors.engine, up=index_trouble is None, detail=index_trouble),
+            StoreStatus(name="index", engine=milvus.engine, up=index_trouble is None, detail=index_trouble),
         ],
         embedder=cairn.embedder.name,
         dimensions=cairn.embedder.dimensions,

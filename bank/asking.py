@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from bank.embed import Embedder
 from bank.hits import Hits, Stamp, newest
+from bank.milvus import IndexAway
 from bank.model import LessonQuery, team_of
 from bank.sync import Sync
-from bank.vectors import IndexAway, Vectors
+from bank.vectors import Vectors
 from bank.words import plain_words
 from graph.errors import Unavailable
 from graph.model import MemoryFilter

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bank.vectors import LESSONS, MEMORIES, Vectors, comparable
+from bank.milvus import LESSONS, MEMORIES
+from bank.vectors import Vectors, comparable
 from graph.ids import mint
 from graph.model import Value, embedding_id
 from graph.session import Graph

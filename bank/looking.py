@@ -8,10 +8,10 @@ from bank import cover, fuse
 from bank.answer import Found
 from bank.asking import Asking
 from bank.hits import Hits, Stamp, stamps_of, untrue
+from bank.milvus import MEMORIES
 from bank.model import RecallQuery
 from bank.search import CANDIDATES, MOST_CANDIDATES
 from bank.sync import Sync
-from bank.vectors import MEMORIES
 from bank.words import Idf, WordCache, Words, words_of
 from graph.session import Graph
 

@@ -24,10 +24,11 @@ from bank.lesson_links import (
     without_second_places,
 )
 from bank.lessons import Lessons
+from bank.milvus import LESSONS, MEMORIES
 from bank.model import FoundLesson, FoundMemory, Lesson, LessonQuery, LessonStatus, Scope, Standing, team_of
 from bank.offers import Offers
 from bank.sync import Sync
-from bank.vectors import LESSONS, MEMORIES, Vectors
+from bank.vectors import Vectors
 from graph.model import Memory, MemoryFilter, memory_from_row
 from graph.session import Graph
 from graph.store import Memories

@@ -44,10 +44,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from bank.embed import Embedder
 from bank.integrity import KINDS, PAGE, Disagreements, Integrity, Kind
+from bank.milvus import LESSONS, MEMORIES, SECONDS, IndexAway
 from bank.model import Lesson
 from bank.reading import ReadAhead
 from bank.rows import lesson_row, memory_row
-from bank.vectors import LESSONS, MEMORIES, SECONDS, WRITE_SECONDS, IndexAway, Vectors
+from bank.vectors import WRITE_SECONDS, Vectors
 from graph.errors import CairnError, Unavailable
 from graph.ids import COUNTER_BITS, mint
 from graph.model import Memory, MemoryType, memory_from_row
@@ -185,6 +186,7 @@ class Sync:
         self._graph = graph
         self._reading = reading
         self._vectors = vectors
+        self._milvus = vectors.milvus
         self._embedder = embedder
         self._alone = alone
         self._integrity = Integrity(graph, vectors)
@@ -213,9 +215,9 @@ class Sync:
         """Opens the index and starts the loop. A Milvus that is away is no reason not to start: it is looked for again.
         `start` False: whatever is in the index, it is about to be made anew."""
         try:
-            await self._vectors.connect()
+            await self._milvus.connect()
             if start:
-                made = await self._vectors.open()
+                made = await self._milvus.open()
                 self._incomplete = await self._has_records() if made else await self._integrity.pending() > 0
         except Unavailable as error:
             if not start:
@@ -371,7 +373,7 @@ class Sync:
                             await self._work.wait()
                 self._work.clear()
                 if self.index_away is not None:
-                    await self._vectors.load()
+                    await self._milvus.load()
                     self.index_away = None
                 if not self._jobs or time.monotonic() - looked >= OTHERS_SECONDS:
                     await self._serving_meanwhile(self._look_after_others())
@@ -428,11 +430,11 @@ class Sync:
     async def _look_again(self) -> None:
         """Milvus was away, or is, or refuses: connects anew, unless it is there again."""
         refuses = self.index_away is not None
-        if await self._vectors.check() is None and not (refuses and await self._vectors.put_aside_if_damaged()):
+        if await self._milvus.check() is None and not (refuses and await self._milvus.put_aside_if_damaged()):
             return
         async with self._turn_of_a_batch():
-            await self._vectors.connect()
-            await self._vectors.open()
+            await self._milvus.connect()
+            await self._milvus.open()
         self._incomplete = True  # whatever came back may have lost rows
 
     async def _round(self) -> None:
@@ -605,9 +607,9 @@ class Sync:
 
     async def sweep(self) -> None:
         """Finds and mends what no mark tells."""
-        if missing := await self._vectors.missing_collections():
+        if missing := await self._milvus.missing_collections():
             log.warning("the collection %s is gone; it is made anew", ", ".join(missing))
-            self._incomplete = await self._vectors.open()
+            self._incomplete = await self._milvus.open()
         found = await self._integrity.compare(mend=True)
         self._swept = time.monotonic()
         if not found.ok:
@@ -627,7 +629,7 @@ class Sync:
         return await self.compare()
 
     async def compare(self) -> Disagreements:
-        if trouble := await self._vectors.check():  # a page may take long, this may not
+        if trouble := await self._milvus.check():  # a page may take long, this may not
             raise IndexAway(trouble)
         await self.caught_up(SECONDS)
         await self.settle()
@@ -647,7 +649,7 @@ class Sync:
 
     async def reembed(self, progress: Callable[[int, int], None]) -> int:
         """Drops the index, marks everything and indexes it with the embedder that is set."""
-        await self._vectors.rebuild()
+        await self._milvus.rebuild()
         total = 0
         for kind in KINDS:
             after: Any = kind.first_key

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from bank.lite import spawn
-from bank.vectors import IndexAway, Vectors
+from bank.milvus import IndexAway
+from bank.vectors import Vectors
 from tests.ports import free_port, listens
 
 

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bank.asking import INDEX_AWAY, Asking
+from bank.milvus import LESSONS, MEMORIES
 from bank.rows import lesson_row, memory_row
-from bank.vectors import LESSONS, MEMORIES
 from graph.model import MemoryFilter, embedding_id
 from tests.milvus import put_away
 from tests.service import Service

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pymilvus import MilvusException
 
+from bank.milvus import LESSONS, MEMORIES
 from bank.model import LessonQuery
 from bank.rows import lesson_row
-from bank.vectors import LESSONS, MEMORIES
 from graph.errors import Unavailable
 from graph.model import MemoryFilter, embedding_id
 from tests.service import Service
@@ -149,7 +149,7 @@ async def test_a_search_that_fails_once_is_asked_once_more(cairn: Service, monke
     """In the way of Milvus' own client: nobody notices, and the answer is the same."""
     await cairn.settled()
     before = await _found(cairn, "ships and cars")
-    client = cairn.cairn.vectors._client
+    client = cairn.cairn.vectors.milvus.client
     search, failed = client._found, set[str]()
 
     async def fails_once(connection: Any, request: Any, metadata: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bank.harvest import Harvest
-from bank.vectors import LESSONS
+from bank.milvus import LESSONS
 from graph.errors import Unavailable
 from tests.service import Refused, Service
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from bank.hits import Hits, newest
+from bank.milvus import LESSONS, MEMORIES
 from bank.rows import lesson_row, memory_row
-from bank.vectors import LESSONS, MEMORIES
 from graph.model import MemoryType
 from tests.service import Service
 

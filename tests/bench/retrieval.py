@@ -272,7 +272,7 @@ async def _beside_its_parts(cairn: Cairn, questions: Sequence[Question]) -> Besi
             await recalled(question.query, explained=True)
     rounds: list[Round] = []
     client = AsyncMilvusClient(
-        uri=cairn.vectors._client._config.uri, grpc_options={"grpc.keepalive_time_ms": 2**31 - 1}
+        uri=cairn.vectors.milvus.client._config.uri, grpc_options={"grpc.keepalive_time_ms": 2**31 - 1}
     )
     for number, question in enumerate(questions):
         before = stolen()
@@ -294,7 +294,7 @@ def _noted(cairn: Cairn, plain: AsyncMilvusClient) -> Iterator[list[Callable[[],
     """The searches that are made meanwhile, and a fetch of the edges of the walk's seeds, ready to be made again."""
     calls: list[Callable[[], Awaitable[Any]]] = []
     seeds: list[Source] = []
-    search, read, choose = cairn.vectors._client.search, cairn.graph.read, cover.choose_seeds
+    search, read, choose = cairn.vectors.milvus.client.search, cairn.graph.read, cover.choose_seeds
 
     def searched(*wanted: Any, **options: Any) -> Awaitable[Any]:
         calls.append(lambda: plain.search(*wanted, **options))
@@ -311,7 +311,7 @@ def _noted(cairn: Cairn, plain: AsyncMilvusClient) -> Iterator[list[Callable[[],
 
     fetch: dict[str, Any] = {}
     with (
-        mock.patch.object(cairn.vectors._client, "search", searched),
+        mock.patch.object(cairn.vectors.milvus.client, "search", searched),
         mock.patch.object(cairn.graph, "read", statement),
         mock.patch.object(cover, "choose_seeds", chosen),
     ):

@@ -12,9 +12,10 @@ from pymilvus import AnnSearchRequest, AsyncMilvusClient, RRFRanker
 
 from bank import expressions
 from bank.embed import WordLlamaModel
+from bank.milvus import LESSONS, MEMORIES, Milvus
 from bank.model import LessonQuery
 from bank.search import CANDIDATES, LESSON_CANDIDATES
-from bank.vectors import LESSONS, MEMORIES, Vectors
+from bank.vectors import Vectors
 from graph.model import MemoryFilter
 from tests.bench.service import MOST_ROUNDS, Call, Measured, measured, times, times_in_turn
 
@@ -71,7 +72,7 @@ async def load(service: Measured, parts: tuple[list[Any], list[Any], list[Any]])
 
 
 async def bare_load(
-    driver: AsyncDriver, milvus: Vectors, parts: tuple[list[Any], list[Any], list[Any]]
+    driver: AsyncDriver, vectors: Vectors, parts: tuple[list[Any], list[Any], list[Any]]
 ) -> tuple[float, float]:
     """Items a second into a bare Neo4j (nodes, edges) and rows a second into a bare Milvus (vectors made beforehand)."""
     memories, edges, lessons = parts
@@ -95,7 +96,7 @@ async def bare_load(
     ]  # fmt: skip
     start = time.perf_counter()
     for place in range(0, len(rows), BATCH):
-        await milvus.insert(MEMORIES, rows[place : place + BATCH])
+        await vectors.insert(MEMORIES, rows[place : place + BATCH])
     rate = len(rows) / (time.perf_counter() - start)
     vectors = [model.encode([row[name] for row in lessons], query=False) for name in ("keyLesson", "contextToPrefer")]
     learnt = [
@@ -105,7 +106,7 @@ async def bare_load(
         for row, lesson, context in zip(lessons, *vectors, strict=True)
     ]  # fmt: skip
     for place in range(0, len(learnt), BATCH):
-        await milvus.insert(LESSONS, learnt[place : place + BATCH])
+        await vectors.insert(LESSONS, learnt[place : place + BATCH])
     return graph, rate
 
 
@@ -117,15 +118,15 @@ async def run() -> None:
     async with measured("wordllama") as service:
         driver = AsyncGraphDatabase.driver(service.bolt_uri, auth=("neo4j", service.password))
         await driver.execute_query("CREATE CONSTRAINT bare IF NOT EXISTS FOR (n:Bare) REQUIRE n.id IS UNIQUE")
-        milvus = Vectors(str(service.data / "bare.db"), "", "", "bare", model.name, model.dimensions)
+        milvus = Milvus(str(service.data / "bare.db"), "", "", model.name, model.dimensions)
         await milvus.connect()
         await milvus.open()
-        client: AsyncMilvusClient = milvus._client
+        vectors, client = Vectors(milvus, "bare"), milvus.client
         loaded = 0
         for size in SIZES:
             parts = records(loaded, size, chance)
             rate = await load(service, parts)
-            graph_rate, row_rate = await bare_load(driver, milvus, parts)
+            graph_rate, row_rate = await bare_load(driver, vectors, parts)
             loaded = size
             slower = min(graph_rate, row_rate)
             note(table, "load, items/s", f"{rate:,.0f}")

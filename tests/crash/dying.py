@@ -22,8 +22,9 @@ from api.context import Cairn, Context
 from api.schema import schema
 from api.settings import Settings
 from bank.embed import Embedder, WordLlamaModel
+from bank.milvus import LESSONS, MEMORIES
 from bank.rows import lesson_row, memory_row
-from bank.vectors import LESSONS, MEMORIES, Vectors
+from bank.vectors import Vectors
 from graph.model import embedding_id
 from graph.session import Graph, Transaction
 

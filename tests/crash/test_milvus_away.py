@@ -16,7 +16,7 @@ import bank.lite
 import bank.sync
 from api.settings import Settings
 from bank.integrity import Integrity
-from bank.vectors import LESSONS, MEMORIES, IndexAway
+from bank.milvus import LESSONS, MEMORIES, IndexAway
 from graph.model import embedding_id
 from tests.milvus import MilvusServer
 from tests.ports import free_port
@@ -326,7 +326,7 @@ async def test_dropped_collections_are_rebuilt_with_the_same_answers(cairn: Serv
     query = """{ searchMemories(query: "steel for port 5", limit: 20) { score memory { id } }
       searchLessons(query: "the ship is late", limit: 10) { semantic lesson { rbId } } }"""
     before = await cairn.ask(query)
-    client = cairn.cairn.vectors._client
+    client = cairn.cairn.vectors.milvus.client
     await client.drop_collection("graphembeddings")
     await client.drop_collection("reasoningbank")
     assert "repair" in (await _index(cairn))["detail"]
@@ -364,7 +364,7 @@ async def test_how_far_a_repair_is(
     await cairn.settled()
     _slow_upserts(cairn, monkeypatch)
     caplog.set_level("INFO", "cairn.sync")
-    await cairn.cairn.vectors._client.drop_collection("graphembeddings")
+    await cairn.cairn.vectors.milvus.client.drop_collection("graphembeddings")
     repair = asyncio.create_task(cairn.ask("mutation { repair(dryRun: false) { ok } }"))
     seen = []
     while not repair.done():

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from bank.milvus import LESSONS, MEMORIES
 from bank.model import Lesson
 from bank.rows import lesson_row, memory_row
-from bank.vectors import LESSONS, MEMORIES, Vectors
+from bank.vectors import Vectors
 from graph.model import UserRequest, embedding_id
 from graph.session import Graph
 from tests.hostile.asking import counts, refused
