@@ -26,6 +26,7 @@ from bank.prune import Prune
 from bank.queue import Workers
 from bank.reading import ReadAhead
 from bank.recall import Recall
+from bank.remember import Remember
 from bank.scopes import Scopes
 from bank.search import Search
 from bank.sessions import Sessions
@@ -156,7 +157,8 @@ async def running(
             vectors=vectors,
             embedder=embedder,
             sync=sync,
-            bank=Bank(the_graph, sync, learning),
+            remember=Remember(the_graph, sync, learning),
+            bank=Bank(the_graph, sync),
             signals=signals,
             links=LessonLinks(the_graph),
             offers=offers,

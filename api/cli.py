@@ -114,7 +114,12 @@ async def serve(settings: Settings) -> None:
                     seconds = settings.warm_up_seconds if settings.embedded_neo4j else 0.0
                     warming = ahead(
                         warm_up(
-                            cairn.graph, cairn.bank, cairn.recall, cairn.reading, seconds, asking=cairn.embedder.local
+                            cairn.graph,
+                            cairn.remember,
+                            cairn.recall,
+                            cairn.reading,
+                            seconds,
+                            asking=cairn.embedder.local,
                         )
                     )
                 await asyncio.shield(serving)

@@ -12,6 +12,7 @@ from bank.offers import Offers
 from bank.prune import Prune
 from bank.reading import ReadAhead
 from bank.recall import Recall
+from bank.remember import Remember
 from bank.scopes import Scopes
 from bank.search import Search
 from bank.sessions import Sessions
@@ -32,6 +33,7 @@ class Cairn:
     vectors: Vectors
     embedder: Embedder
     sync: Sync
+    remember: Remember
     bank: Bank
     links: LessonLinks
     upkeep: Upkeep

@@ -13,9 +13,9 @@ from strawberry.types.arguments import InputContext
 
 import bank.model
 import graph.model
-from bank.bank import RememberCall
 from bank.lessons import check_lessons, check_namespace, parse_rb_id
 from bank.model import LessonStatus, Outcome, Scope
+from bank.remember import RememberCall
 from bank.sessions import SessionDraft, SessionState, StepDraft
 from graph.checks import Checks, check_edges, check_memories
 from graph.errors import BadInput

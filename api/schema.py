@@ -252,7 +252,7 @@ class Mutation(UpkeepMutation):
         "changes nothing. An edge or a lesson may name ids given in the same call. All of it is stored, or none of it."
     )
     async def remember(self, info: t.Asked, input: RememberInput) -> t.RememberPayload:
-        return await info.context.cairn.bank.remember(input.call())  # type: ignore[return-value]
+        return await info.context.cairn.remember.write(input.call())  # type: ignore[return-value]
 
     @strawberry.mutation
     async def update_memory(self, info: t.Asked, id: strawberry.ID, patch: MemoryPatch) -> t.Memory:
@@ -282,7 +282,7 @@ class Mutation(UpkeepMutation):
         checks = Checks()
         draft = input.draft(checks, "input")
         checks.done()
-        return await info.context.cairn.bank.record_lesson(draft)  # type: ignore[return-value]
+        return await info.context.cairn.remember.record_lesson(draft)  # type: ignore[return-value]
 
     @strawberry.mutation
     async def update_lesson(self, info: t.Asked, rb_id: strawberry.ID, patch: LessonPatch) -> t.Lesson:

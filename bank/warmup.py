@@ -11,15 +11,16 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from bank.bank import Bank, RememberCall, Remembered
 from bank.edges import EDGES_OF_A_MEMORY, SENTENCE_CHARACTERS
 from bank.model import LessonDraft, RecallQuery, first_words
 from bank.reading import ReadAhead
 from bank.recall import Recall
+from bank.remember import Remember, RememberCall, Remembered
 from graph.errors import CairnError
 from graph.ids import mint_edge_id, mint_memory_id
 from graph.model import EdgeDraft, MemoryDraft, MemoryFilter, MemoryType
 from graph.session import Graph, Transaction
+from graph.store import Memories
 
 log = logging.getLogger("cairn.warmup")
 
@@ -30,18 +31,18 @@ QUESTIONS = 40  # the next recall then took 0.1 s on 6,000 memories; without the
 
 
 async def warm_up(
-    graph: Graph, bank: Bank, recall: Recall, reading: ReadAhead, seconds: float, asking: bool = True
+    graph: Graph, remember: Remember, recall: Recall, reading: ReadAhead, seconds: float, asking: bool = True
 ) -> None:
     """For a task that is cancelled at the end. `seconds` for rehearsals, of which there is one in any case; `asking`:
     questions, too; an embedder that is elsewhere may cost money."""
     try:
-        await _rehearse(graph, bank)  # which takes some seconds by itself, for every statement is planned
+        await _rehearse(graph, remember)  # which takes some seconds by itself, for every statement is planned
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            await _rehearse(graph, bank)
+            await _rehearse(graph, remember)
         if asking:
             await (await recall.answered(RecallQuery(query="What is known?"))).context
-            newest = await bank.memories.page(MemoryFilter(), NEWEST, None)
+            newest = await Memories(graph).page(MemoryFilter(), NEWEST, None)
             for memory in newest.nodes[:QUESTIONS]:
                 await recall.answered(RecallQuery(query=first_words(memory.text)))
             reading.expect(reversed(newest.nodes))
@@ -51,9 +52,9 @@ async def warm_up(
         log.exception("not warmed up")
 
 
-async def _rehearse(graph: Graph, bank: Bank) -> None:
+async def _rehearse(graph: Graph, remember: Remember) -> None:
     """A write, reads of what it wrote, and the same reads as they are made outside a write, of what nobody has."""
-    await bank.rehearse(_some_write(), _read_back)
+    await remember.rehearse(_some_write(), _read_back)
     for name, parameters in _reads([mint_memory_id()], [mint_edge_id()], [0]):
         await graph.read(name, **parameters)
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from bank.bank import RememberCall, Remembered
 from bank.model import RecallQuery
+from bank.remember import RememberCall, Remembered
 from bank.warmup import warm_up
 from graph.model import MemoryDraft, MemoryType
 from graph.session import Graph, Transaction
@@ -26,7 +26,7 @@ async def _everything(cairn: Service) -> tuple[Any, ...]:
 
 
 async def _warm_up(cairn: Service, asking: bool = True) -> None:
-    await warm_up(cairn.cairn.graph, cairn.cairn.bank, cairn.cairn.recall, cairn.cairn.reading, 0.0, asking)
+    await warm_up(cairn.cairn.graph, cairn.cairn.remember, cairn.cairn.recall, cairn.cairn.reading, 0.0, asking)
 
 
 async def test_what_the_first_calls_run_has_been_run(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +82,7 @@ async def test_it_goes_on_for_as_long_as_it_should(cairn: Service) -> None:
 
     async def round_trips(seconds: float) -> int:
         before = graph.round_trips
-        await warm_up(graph, cairn.cairn.bank, cairn.cairn.recall, cairn.cairn.reading, seconds, asking=False)
+        await warm_up(graph, cairn.cairn.remember, cairn.cairn.recall, cairn.cairn.reading, seconds, asking=False)
         return graph.round_trips - before
 
     assert await round_trips(0.0) * 2 <= await round_trips(2.0)
@@ -97,7 +97,7 @@ async def test_a_single_memory_is_rehearsed_too(cairn: Service) -> None:
         seen.extend(row["properties"]["id"] for row in await tx.run("memories_by_id", ids=["REHEARSED"]))
 
     draft = MemoryDraft(type=MemoryType.Event, id="REHEARSED", conv_id="c1", text="Not to be kept.")
-    await cairn.cairn.bank.rehearse(RememberCall(memories=(draft,)), then)
+    await cairn.cairn.remember.rehearse(RememberCall(memories=(draft,)), then)
     assert seen == ["REHEARSED"]
     assert (await cairn.ask('{ memory(id: "REHEARSED") { id } }'))["memory"] is None
 
