@@ -98,12 +98,12 @@ async def bare_load(
     for place in range(0, len(rows), BATCH):
         await vectors.insert(MEMORIES, rows[place : place + BATCH])
     rate = len(rows) / (time.perf_counter() - start)
-    vectors = [model.encode([row[name] for row in lessons], query=False) for name in ("keyLesson", "contextToPrefer")]
+    encoded = [model.encode([row[name] for row in lessons], query=False) for name in ("keyLesson", "contextToPrefer")]
     learnt = [
         {"rb_id": int(row["rbId"]), "key_lesson": row["keyLesson"], "key_lesson_vector": lesson.tolist(), "context_to_prefer": row["contextToPrefer"],
          "context_to_prefer_vector": context.tolist(), "tags": [], "link_nodes": row["linkNodes"], "tenant": "bare", "namespace": "", "team": "",
          "scope": "PROJECT", "outcome": "SUCCESS", "status": "ACTIVE", "version": 1, "revision": 1}
-        for row, lesson, context in zip(lessons, *vectors, strict=True)
+        for row, lesson, context in zip(lessons, *encoded, strict=True)
     ]  # fmt: skip
     for place in range(0, len(learnt), BATCH):
         await vectors.insert(LESSONS, learnt[place : place + BATCH])
