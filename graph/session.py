@@ -117,7 +117,7 @@ class Graph:
 
     async def repeat(self, name: str, /, **parameters: Any) -> list[Row]:
         """Runs one statement of `cypher/write` that may safely be run twice, in one round trip: if the connection is lost
-        and nobody knows whether it was stored, it is run again."""
+        and nobody knows whether it was stored, it is run again. StartAgain: nothing is stored, others were at the records."""
         return await self._alone(name, WRITE_ACCESS, parameters)
 
     async def _alone(self, name: str, access: str, parameters: dict[str, Any]) -> list[Row]:
@@ -134,7 +134,8 @@ class Graph:
                             async with self._driver.session(
                                 database=self._database, default_access_mode=access, bookmark_manager=self._bookmarks
                             ) as session:
-                                return await _data(await session.run(query, values))
+                                with _met_others() if access == WRITE_ACCESS else nullcontext():
+                                    return await _data(await session.run(query, values))
                         except (Neo4jError, DriverError) as error:
                             if not error.is_retryable() or time.monotonic() + pause > deadline:
                                 raise

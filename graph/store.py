@@ -77,9 +77,13 @@ def memory_rows(tenant: str, drafts: Sequence[MemoryDraft]) -> list[dict[str, An
 
 
 async def make_memory(graph: Graph, draft: MemoryDraft, now: datetime, revision: int) -> tuple[Memory, bool] | None:
-    """Stores one memory in one round trip, and says whether it is fresh. None: it is there already and unchanged."""
-    rows = await graph.repeat("lock_memories", rows=memory_rows(graph.tenant, [draft]), now=now, revision=revision)
-    if not rows or rows[0].get("type") is not None:
+    """Stores one memory in one round trip, and says whether it is fresh. None: nothing is stored, for it is there already,
+    or was deleted while its lock was waited for."""
+    try:
+        rows = await graph.repeat("lock_memories", rows=memory_rows(graph.tenant, [draft]), now=now, revision=revision)
+    except StartAgain:
+        return None
+    if not rows or rows[0]["id"] is None or rows[0].get("type") is not None:
         return None
     properties = {**_new(graph.tenant, draft, now, revision), "id": draft.id}
     memory = memory_from_row({"type": draft.type.value, "properties": properties})

@@ -4,7 +4,7 @@
 UNWIND $ids AS id
 MATCH (l:Lesson {tenant: $tenant, rb_id: id})
 SET l.tenant = $tenant
-WITH id, l
+WITH id, l WHERE l.rb_id IS NOT NULL // not deleted while its lock was waited for
 CALL (l) {
   MATCH (l)-[link:LEARNED_FROM]->(m:Memory)
   SET m.tenant = $tenant

@@ -4,7 +4,7 @@
 // returns: edges (how many it had), lessons (the properties of those learnt from it); no row: there is no such memory
 MATCH (m:Memory {tenant: $tenant, id: $id})
 SET m.tenant = $tenant
-WITH m
+WITH m WHERE m.id IS NOT NULL // not deleted while its lock was waited for
 CALL (m) {
   MATCH (m)-[r:RELATES]-(:Memory)
   DELETE r

@@ -12,6 +12,6 @@ WITH row, l, lost
 OPTIONAL MATCH (r:Removal {tenant: $tenant, collection: 'reasoningbank', key: row.key})
 WHERE coalesce(r.noted, '') = coalesce(row.noted, '') AND (l IS NOT NULL OR NOT row.back)
 DELETE r
-WITH l, lost WHERE lost
+WITH l, lost WHERE lost AND l.rb_id IS NOT NULL // not deleted while its lock was waited for
 RETURN collect({properties: l {.*, created_at: toString(l.created_at), updated_at: toString(l.updated_at), last_used_at: toString(l.last_used_at),
   confidence: coalesce(l.confidence_ahead[(timestamp() / 1000 - l.idle_since) / l.idle_period], l.confidence_ahead[-1], l.confidence)}}) AS rows

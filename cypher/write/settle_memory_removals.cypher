@@ -12,5 +12,5 @@ WITH row, m, lost
 OPTIONAL MATCH (r:Removal {tenant: $tenant, collection: 'graphembeddings', key: row.key})
 WHERE coalesce(r.noted, '') = coalesce(row.noted, '') AND (m IS NOT NULL OR NOT row.back)
 DELETE r
-WITH m, lost WHERE lost
+WITH m, lost WHERE lost AND m.id IS NOT NULL // not deleted while its lock was waited for
 RETURN collect({type: [l IN labels(m) WHERE l <> 'Memory'][0], properties: m {.*, ingestion_time: toString(m.ingestion_time), update_time: toString(m.update_time)}}) AS rows

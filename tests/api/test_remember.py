@@ -1,6 +1,8 @@
 """remember and the mutations beside it: one atomic write, upserts by id, both sides of a link."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
 
@@ -293,6 +295,51 @@ async def test_a_deleted_id_can_be_written_again(cairn: Service) -> None:
     assert lesson["linkLesson"] == {"lostSources": [], "linkNodes": ["N1004", "N1006"]}
     report = await cairn.settled()
     assert report["ok"], str(report)
+
+
+@pytest.mark.parametrize("beside", [[], [{"event": {"id": "BESIDE", "text": "Another one."}}]])
+async def test_what_is_written_while_it_is_deleted_is_there(cairn: Service, beside: list[Any]) -> None:
+    """A write that waits for the lock of a deletion makes the memory anew, alone as well as among others: what is
+    acknowledged as made exists."""
+    async with _deleted_meanwhile(cairn, "delete_memory", id="PHOENIX", revision=1):
+        writing = asyncio.create_task(
+            cairn.remember(memories=[{"event": {"id": "PHOENIX", "text": "It rose again."}}, *beside])
+        )
+    assert (await writing)["created"] == 1 + len(beside)
+    assert (await cairn.ask('{ memory(id: "PHOENIX") { text } }'))["memory"] == {"text": "It rose again."}
+    found = (await cairn.ask('{ searchMemories(query: "rose again", limit: 1) { memory { id } } }'))["searchMemories"]
+    assert found == [{"memory": {"id": "PHOENIX"}}]
+    await cairn.ask('mutation { a: deleteMemory(id: "PHOENIX") { id } b: deleteMemory(id: "BESIDE") { id } }')
+
+
+async def test_of_two_deletions_at_once_one_has_deleted(cairn: Service) -> None:
+    async with _deleted_meanwhile(cairn, "delete_memory", id="PHOENIX", revision=1):
+        memory = asyncio.create_task(cairn.ask('mutation { deleteMemory(id: "PHOENIX") { deleted } }'))
+    assert (await memory)["deleteMemory"] == {"deleted": False}
+    await cairn.remember(lessons=[{"rbId": "777", "keyLesson": "Soon gone.", "contextToPrefer": "Never."}])
+    async with _deleted_meanwhile(cairn, "delete_lesson", ids=[777]):
+        lesson = asyncio.create_task(cairn.ask('mutation { deleteLesson(rbId: "777") { deleted } }'))
+    assert (await lesson)["deleteLesson"] == {"deleted": False}
+
+
+@contextlib.asynccontextmanager
+async def _deleted_meanwhile(cairn: Service, statement: str, **parameters: Any) -> AsyncIterator[None]:
+    """A deletion is under way while whatever is started inside waits for its lock, and is committed then."""
+    if statement == "delete_memory":
+        await cairn.remember(memories=[{"event": {"id": parameters["id"], "text": "It was there before."}}])
+    deleted, commit = asyncio.Event(), asyncio.Event()
+
+    async def deletion(tx: Transaction) -> None:
+        await tx.run(statement, **parameters)
+        deleted.set()
+        await commit.wait()
+
+    deleting = asyncio.create_task(cairn.cairn.graph.write(deletion))
+    await deleted.wait()
+    yield
+    await asyncio.sleep(0.5)  # what was started waits by now
+    commit.set()
+    await deleting
 
 
 async def test_links_agree_whatever_runs_at_the_same_time(cairn: Service) -> None:
