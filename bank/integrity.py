@@ -98,6 +98,13 @@ class Integrity:
         row = (await self._graph.read("pending_count"))[0]
         return int(row["memories"] + row["lessons"] + row["removals"])
 
+    async def lacks_rows(self) -> bool:
+        """Whether the index has fewer rows than there are records, as where an older file of it was put back: told by
+        their numbers, without looking at them."""
+        (records,) = await self._graph.read("record_counts")
+        rows = {kind.collection: await self._vectors.count(kind.collection) for kind in KINDS}
+        return any(rows[name] < records[name] for name in rows)
+
     async def compare(self, mend: bool = False) -> Disagreements:
         """Compares both stores, online, a page at a time. `mend`: marks and notes what disagrees, for the next drain."""
         memories, lessons = await self._counts()
@@ -162,7 +169,7 @@ class Integrity:
                 if row is not None and not known["removal"]:
                     verdict[key] = "orphan"
             elif (
-                known["values"][0]["revision"] is None
+                None in (known["values"][0]["revision"], known["values"][0]["version"])
                 or known["name"] not in (None, self.primary_key(kind, key))
                 or (not known["marked"] and row not in [comparable(one) for one in known["values"]])
             ):

@@ -172,6 +172,12 @@ class Milvus:
         try:
             async with asyncio.timeout(seconds):
                 return await call
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # gRPC cancels what is under way on a connection that is closed, as happens when it is made anew.
+            raise IndexAway("Milvus did not answer before it was connected to again") from error
         except (MilvusException, grpc.RpcError, TimeoutError, OSError) as error:
             raise IndexAway(f"Milvus does not answer: {_short(error)}") from error
 

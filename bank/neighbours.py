@@ -7,7 +7,7 @@ nearest. A pair that both pages meet is told by the first of them. What the inde
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bank.model import Gist, LessonStatus
@@ -31,6 +31,17 @@ class Near:
     @property
     def ids(self) -> tuple[int, int]:
         return self.one.rb_id, self.other.rb_id
+
+
+@dataclass(frozen=True)
+class Met:
+    """How near two lessons are by the index, and of which revisions its rows are: of others this is not true."""
+
+    similarity: float = 0.0
+    revisions: Mapping[int, int] = field(default_factory=dict)
+
+    def holds(self, lessons: Mapping[int, Gist]) -> bool:
+        return all(lessons[rb_id].revision == revision for rb_id, revision in self.revisions.items())
 
 
 @dataclass(frozen=True)
@@ -82,33 +93,36 @@ class Neighbours:
     async def of(self, rb_id: int, wanted: Wanted) -> tuple[Near, ...]:
         """The pairs of one lesson; with a namespace, those whose other end is in it."""
         near = await self._near([rb_id], wanted.least, wanted.namespace)
-        near |= {pair: near.get(pair, 0.0) for pair in await self._same_sources([rb_id], only_later=False)}
+        near |= {pair: near.get(pair, Met()) for pair in await self._same_sources([rb_id], only_later=False)}
         found = await self._confirmed({}, near)
         return tuple(one for one in found if wanted.has(one.other if one.one.rb_id == rb_id else one.one))
 
-    async def _met(self, lessons: Mapping[int, Gist], wanted: Wanted) -> dict[tuple[int, int], float]:
-        near: dict[tuple[int, int], float] = {}
+    async def _met(self, lessons: Mapping[int, Gist], wanted: Wanted) -> dict[tuple[int, int], Met]:
+        near: dict[tuple[int, int], Met] = {}
         for own in {one.namespace for one in lessons.values()} if wanted.within else {None}:
             some = [rb_id for rb_id, one in lessons.items() if own is None or one.namespace == own]
             near |= await self._near(some, wanted.least, own)
         if wanted.sources:
             found = await self._same_sources(lessons, only_later=True, namespace=wanted.namespace)
-            near |= {pair: near.get(pair, 0.0) for pair in found}
+            near |= {pair: near.get(pair, Met()) for pair in found}
         return near
 
-    async def _near(self, lessons: Iterable[int], least: float, namespace: str | None) -> dict[tuple[int, int], float]:
+    async def _near(self, lessons: Iterable[int], least: float, namespace: str | None) -> dict[tuple[int, int], Met]:
         vectors = await self._vectors.vectors_of_lessons(lessons)
         ids = sorted(vectors)
-        near: dict[tuple[int, int], float] = {}
+        near: dict[tuple[int, int], Met] = {}
         while ids:
             some, ids = ids[: self._at_once], ids[self._at_once :]
             began = time.monotonic()
-            wanted = [vectors[rb_id] for rb_id in some]
+            wanted = [vectors[rb_id][1] for rb_id in some]
             lists = await self._vectors.near_lessons(wanted, namespace, NEAREST + 1, LessonStatus.ACTIVE)
             self._adapt(time.monotonic() - began)
             for rb_id, hits in zip(some, lists, strict=True):
+                own = vectors[rb_id][0]
                 near |= {
-                    _pair(rb_id, key): score for key, score in hits.scores.items() if score >= least and key != rb_id
+                    _pair(rb_id, key): Met(score, {rb_id: own, key: hits.stamps[key][0]})
+                    for key, score in hits.scores.items()
+                    if score >= least and key != rb_id
                 }
         return near
 
@@ -126,15 +140,15 @@ class Neighbours:
         )
         return {_pair(row["rb_id"], other) for row in rows for other in row["others"]}
 
-    async def _confirmed(self, lessons: Mapping[int, Gist], near: dict[tuple[int, int], float]) -> tuple[Near, ...]:
+    async def _confirmed(self, lessons: Mapping[int, Gist], near: dict[tuple[int, int], Met]) -> tuple[Near, ...]:
         others = sorted({end for pair in near for end in pair} - lessons.keys())
         rows: list[Any] = await self._graph.read("gists_of_lessons", ids=others) if others else []
         found = (*lessons.values(), *(Gist(*row) for row in rows))
         known = {one.rb_id: one for one in found if one.status == LessonStatus.ACTIVE}
         return tuple(
-            Near(known[one], known[other], similarity)
-            for (one, other), similarity in sorted(near.items())
-            if one in known and other in known
+            Near(known[one], known[other], met.similarity)
+            for (one, other), met in sorted(near.items(), key=lambda pair: pair[0])
+            if one in known and other in known and met.holds(known)
         )
 
 

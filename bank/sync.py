@@ -217,8 +217,8 @@ class Sync:
         try:
             await self._milvus.connect()
             if start:
-                made = await self._milvus.open()
-                self._incomplete = await self._has_records() if made else await self._integrity.pending() > 0
+                await self._milvus.open()
+                self._incomplete = await self._integrity.pending() > 0 or await self._integrity.lacks_rows()
         except Unavailable as error:
             if not start:
                 raise
@@ -227,10 +227,6 @@ class Sync:
         if start:
             self._work.set()  # what the last run has left is taken up at once
             self._loop = asyncio.create_task(self._run(), name="cairn-sync")
-
-    async def _has_records(self) -> bool:
-        first = [await self._graph.read(kind.page, after=kind.first_key, limit=1) for kind in KINDS]
-        return any(first)
 
     async def stop(self) -> None:
         """Ends the loop; whoever waits is answered, what is not indexed stays marked for the next start."""
@@ -385,6 +381,7 @@ class Sync:
                 self.trouble = str(error) or type(error).__name__
                 if isinstance(error, IndexAway):
                     self.index_away = self.trouble
+                    self._swept = float("-inf")  # what got no answer may be done all the same, and late
                 self._give_up_waiting()
                 await asyncio.sleep(IDLE_SECONDS)
 
@@ -611,6 +608,7 @@ class Sync:
             log.warning("the collection %s is gone; it is made anew", ", ".join(missing))
             self._incomplete = await self._milvus.open()
         found = await self._integrity.compare(mend=True)
+        self._incomplete |= found.missing_vectors > 0  # rows deleted by hand, say
         self._swept = time.monotonic()
         if not found.ok:
             log.info("the sweep mends %s", found.model_dump())
@@ -649,14 +647,14 @@ class Sync:
 
     async def reembed(self, progress: Callable[[int, int], None]) -> int:
         """Drops the index, marks everything and indexes it with the embedder that is set."""
-        await self._milvus.rebuild()
         total = 0
-        for kind in KINDS:
+        for kind in KINDS:  # first: wherever this dies, what the index lacks is marked
             after: Any = kind.first_key
             while rows := await self._graph.read(kind.page, after=after, limit=PAGE):
                 after = rows[-1]["key"]
                 await self._integrity.mark(kind, [row["key"] for row in rows])
                 total += len(rows)
+        await self._milvus.rebuild()
         await self.drain(progress=lambda done: progress(done, total), before=mint())
         return total
 

@@ -168,10 +168,10 @@ class Vectors:
         """By rb_id; a lesson that is indexed as something else is left out."""
         return await self._stored_vectors(LESSONS, "key_lesson_vector", stamps)
 
-    async def vectors_of_lessons(self, rb_ids: Iterable[int]) -> dict[int, Vector]:
-        """By rb_id, in whatever revision it is indexed; for whoever goes through all of them: nothing is kept."""
+    async def vectors_of_lessons(self, rb_ids: Iterable[int]) -> dict[int, tuple[int, Vector]]:
+        """By rb_id, with the revision in which it is indexed; for whoever goes through all of them: nothing is kept."""
         rows = await self._rows_with_vectors(LESSONS, "key_lesson_vector", rb_ids)
-        return {row["rb_id"]: np.asarray(row["key_lesson_vector"], np.float32) for row in rows}
+        return {row["rb_id"]: (row["revision"], np.asarray(row["key_lesson_vector"], np.float32)) for row in rows}
 
     async def _stored_vectors(self, collection: str, field: str, stamps: Mapping[Any, Stamp]) -> dict[Any, Vector]:
         """Those asked for last are kept: a revision names one content for ever, and so one vector."""
@@ -262,8 +262,5 @@ def _hits(found: Any, collection: str, tenant: str) -> list[Hits]:
 
 
 def comparable(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Lists in one order, whichever store they come from."""
-    return {
-        name: value if value is None or isinstance(value, str | int) else sorted(value)
-        for name, value in values.items()
-    }
+    """Lists in one order, whichever store they come from. Somebody may have put anything into a record by hand."""
+    return {name: sorted(value, key=repr) if isinstance(value, list) else value for name, value in values.items()}

@@ -8,7 +8,7 @@ WHERE NOT l.revision IN $under_way
   AND all(name IN ['key_lesson', 'context_to_prefer', 'namespace', 'scope', 'outcome', 'status'] WHERE l[name] IS :: STRING NOT NULL)
   AND all(name IN ['created_at', 'updated_at', 'last_used_at'] WHERE l[name] IS :: ZONED DATETIME)
   AND all(name IN ['tags', 'link_nodes'] WHERE l[name] IS :: LIST<STRING NOT NULL>)
-  AND l.version IS :: INTEGER NOT NULL
+  AND all(name IN ['revision', 'version'] WHERE l[name] IS :: INTEGER NOT NULL)
 WITH l LIMIT $limit
 RETURN collect({properties: l {.*, created_at: toString(l.created_at), updated_at: toString(l.updated_at), last_used_at: toString(l.last_used_at),
   confidence: coalesce(l.confidence_ahead[(timestamp() / 1000 - l.idle_since) / l.idle_period], l.confidence_ahead[-1], l.confidence)}}) AS rows

@@ -8,6 +8,6 @@ WHERE NOT m.revision IN $under_way
   AND [l IN labels(m) WHERE l <> 'Memory'][0] IN $types
   AND all(name IN ['id', 'conv_id', 'text', 'embedding_id'] WHERE m[name] IS :: STRING NOT NULL)
   AND all(name IN ['ingestion_time', 'update_time'] WHERE m[name] IS :: ZONED DATETIME NOT NULL)
-  AND m.version IS :: INTEGER NOT NULL AND m.tags IS :: LIST<STRING NOT NULL>
+  AND all(name IN ['revision', 'version'] WHERE m[name] IS :: INTEGER NOT NULL) AND m.tags IS :: LIST<STRING NOT NULL>
 WITH m LIMIT $limit
 RETURN collect({type: [l IN labels(m) WHERE l <> 'Memory'][0], properties: m {.*, ingestion_time: toString(m.ingestion_time), update_time: toString(m.update_time)}}) AS rows

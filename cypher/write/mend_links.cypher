@@ -6,9 +6,9 @@ MATCH (l:Lesson)
 WHERE l.tenant = $tenant AND l.rb_id > $after
 WITH l ORDER BY l.tenant, l.rb_id LIMIT $limit
 SET l.tenant = $tenant
-WITH l
-CALL (l) {
-  UNWIND l.link_nodes AS id
+WITH l, CASE WHEN l.link_nodes IS :: LIST<STRING NOT NULL> NOT NULL THEN l.link_nodes ELSE [] END AS links // whoever made it by hand
+CALL (l, links) {
+  UNWIND links AS id
   WITH DISTINCT l, id
   MATCH (m:Memory {tenant: $tenant, id: id})
   SET m.tenant = $tenant
@@ -16,8 +16,8 @@ CALL (l) {
   SET m.reasoning_pointer_ids = [x IN coalesce(m.reasoning_pointer_ids, []) WHERE x <> l.rb_id] + l.rb_id
   RETURN collect(id) AS found
 }
-WITH l, found, [x IN l.link_nodes WHERE NOT x IN found] AS lost
-FOREACH (_ IN CASE WHEN size(found) = size(l.link_nodes) THEN [] ELSE [1] END |
+WITH l, links, found, [x IN links WHERE NOT x IN found] AS lost
+FOREACH (_ IN CASE WHEN size(found) = size(links) THEN [] ELSE [1] END |
   SET l.link_nodes = found, l.lost_sources = [x IN coalesce(l.lost_sources, []) WHERE NOT x IN lost] + lost,
-    l.version = l.version + 1, l.revision = $revision, l.to_index = true)
+    l.version = coalesce(l.version, 0) + 1, l.revision = $revision, l.to_index = true)
 RETURN max(l.rb_id) AS last

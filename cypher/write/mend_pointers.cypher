@@ -6,6 +6,11 @@ MATCH (m:Memory)
 WHERE m.tenant = $tenant AND m.id > $after
 WITH m ORDER BY m.tenant, m.id LIMIT $limit
 SET m.tenant = $tenant
+WITH m
+CALL (m) { // another tenant's lesson has nothing to do with it, whoever has drawn that
+  MATCH (m)<-[foreign:LEARNED_FROM]-(l) WHERE coalesce(l.tenant, '') <> $tenant
+  DELETE foreign
+}
 WITH m, COLLECT { MATCH (m)<-[:LEARNED_FROM]-(l:Lesson) RETURN l.rb_id } AS linked
 WITH m, coalesce(m.reasoning_pointer_ids, []) + linked AS wanted
 CALL (m, wanted) {
@@ -16,9 +21,9 @@ CALL (m, wanted) {
   MERGE (l)-[r:LEARNED_FROM]->(m)
   WITH m, l, collect(r) AS same
   FOREACH (r IN same[1..] | DELETE r)
-  WITH m, l, m.id IN l.link_nodes AS known
+  WITH m, l, m.id IN coalesce(l.link_nodes, []) AS known
   FOREACH (_ IN CASE WHEN known THEN [] ELSE [1] END |
-    SET l.link_nodes = l.link_nodes + m.id, l.version = l.version + 1, l.revision = $revision, l.to_index = true)
+    SET l.link_nodes = coalesce(l.link_nodes, []) + m.id, l.version = coalesce(l.version, 0) + 1, l.revision = $revision, l.to_index = true)
   RETURN collect(l.rb_id) AS found
 }
 SET m.reasoning_pointer_ids = found

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from bank.milvus import LESSONS
+from bank.rows import lesson_row
 from tests.service import Refused, Service
 
 CONFLICTS = """query($namespace: String, $first: Int! = 20, $after: String) {
@@ -301,3 +303,24 @@ async def swept(cairn: Service, kind: str) -> dict[str, Any]:
             return sweep  # type: ignore[no-any-return]
         await asyncio.sleep(0.05)
     raise AssertionError("the sweep does not end")
+
+
+async def test_what_is_near_by_an_old_row_is_not_suggested(cairn: Service) -> None:
+    """A row of the index that is not the lesson's any more says nothing of how near two lessons are."""
+    await cairn.remember(
+        lessons=[
+            lesson(90, "Polish the brass bell every Friday.", "The bell is dull.", tags=["x", "y"], namespace="tower"),
+            lesson(
+                91, "Count the tickets before the doors open.", "A concert begins.", tags=["x", "y"], namespace="tower"
+            ),
+        ]
+    )
+    vectors, embedder = cairn.cairn.vectors, cairn.cairn.embedder
+    lessons = await cairn.cairn.bank.lessons.by_id([90, 91])
+    like_the_first, _ = await embedder.passages([lessons[90].key_lesson, lessons[91].key_lesson])
+    (context,) = await embedder.passages([lessons[91].context_to_prefer])
+    row = lesson_row(lessons[91], cairn.cairn.graph.tenant, like_the_first, context)
+    await vectors.upsert(LESSONS, [{**row, "revision": 7}])
+    assert await suggestions(cairn, rbId="90") == {}
+    assert await suggestions(cairn, rbId="91") == {}
+    assert await suggestions(cairn, namespace="tower") == {}

@@ -161,15 +161,24 @@ async def test_a_node_that_is_no_record_stops_nobody(cairn: Service) -> None:
 
 
 async def test_nor_does_a_record_with_something_else_in_a_field(cairn: Service) -> None:
-    """Numbers for texts, a text for a list, a word for a time, a label of its own: each stays pending by itself, and a
-    whole one of each type that was made by hand is indexed."""
+    """Numbers for texts, a text for a list, a word for a time, a label of its own, a number that is not whole: each stays
+    pending by itself, and a whole one of each type that was made by hand is indexed."""
     whole = """conv_id: 'c', text: 'Odd.', tags: [], ingestion_time: datetime(), update_time: datetime()"""
-    odd = ["conv_id: 5", "text: 5", "tags: [5]", "tags: 'x'", "ingestion_time: 'noon'", "update_time: 'noon'"]
+    odd = [
+        "conv_id: 5",
+        "text: 5",
+        "tags: [5]",
+        "tags: 'x'",
+        "ingestion_time: 'noon'",
+        "update_time: 'noon'",
+        "version: 2.0",
+        "revision: 2.0",
+    ]
     plants = [f"(:Memory:Event {{tenant: TENANT, id: 'ODD{n}', {whole}}})" for n in range(len(odd))]
     plants += [f"(:Memory:Zebra {{tenant: TENANT, id: 'ODD{len(odd)}', {whole}}})"]
     lesson = """title: 'Odd.', key_lesson: 'Odd.', context_to_prefer: 'Odd.', namespace: 'default', scope: 'ORG', outcome: 'SUCCESS',
       status: 'ACTIVE', tags: [], link_nodes: []"""
-    odd_lessons = ["key_lesson: 5", "tags: [5]", "link_nodes: 7", "created_at: 'noon'"]
+    odd_lessons = ["key_lesson: 5", "tags: [5]", "link_nodes: 7", "created_at: 'noon'", "version: 2.0", "revision: 2.0"]
     plants += [f"(:Lesson {{tenant: TENANT, rb_id: {7_000 + n}, {lesson}}})" for n in range(len(odd_lessons))]
     even = [f"(:Memory:{kind} {{tenant: TENANT, id: 'ODD-{kind}', {whole}}})" for kind in MemoryType]
     await _plant(cairn, f"CREATE {', '.join(plants + even)}")
@@ -177,9 +186,7 @@ async def test_nor_does_a_record_with_something_else_in_a_field(cairn: Service) 
         await _plant(cairn, f"MATCH (m:Memory {{tenant: TENANT, id: 'ODD{n}'}}) SET m += {{{one}}}")
     for n, one in enumerate(odd_lessons):
         await _plant(cairn, f"MATCH (l:Lesson {{tenant: TENANT, rb_id: {7_000 + n}}}) SET l += {{{one}}}")
-    await cairn.cairn.sync.sweep()
-    await cairn.cairn.sync.drain()
-    assert await cairn.cairn.sync.pending() == len(plants)
+    assert (await cairn.ask(REPAIR, dry=False))["repair"]["pending"] == len(plants)
     await cairn.remember(memories=[{"event": {"id": "EVEN", "text": "An even record."}}])
     found = (await cairn.ask('{ searchMemories(query: "even record", limit: 1) { memory { id } } }'))["searchMemories"]
     assert found == [{"memory": {"id": "EVEN"}}]
@@ -187,6 +194,70 @@ async def test_nor_does_a_record_with_something_else_in_a_field(cairn: Service) 
     assert {f"ODD-{kind}" for kind in MemoryType} <= {hit["memory"]["id"] for hit in found}
     await _plant(cairn, "MATCH (m:Memory {tenant: TENANT}) WHERE m.id STARTS WITH 'ODD' DETACH DELETE m")
     await _plant(cairn, "MATCH (l:Lesson {tenant: TENANT}) WHERE l.rb_id >= 7000 DETACH DELETE l")
+
+
+async def test_a_number_that_is_not_whole_in_what_is_indexed(cairn: Service) -> None:
+    """As other clients of Neo4j write any number: counted, not a fault, and nothing else waits for it."""
+    for record in ("(r:Memory {tenant: TENANT, id: 'A'})", "(r:Lesson {tenant: TENANT, rb_id: 1})"):
+        await _plant(cairn, f"MATCH {record} SET r.whole = r.version, r.version = 7.5")
+    assert await _found_wrong(cairn) == {"staleVectors": 2}
+    assert (await cairn.ask(REPAIR, dry=False))["repair"]["pending"] == 2
+    await _plant(cairn, "MATCH (r {tenant: TENANT}) WHERE r.whole IS NOT NULL SET r.version = r.whole REMOVE r.whole")
+    await _mended(cairn)
+
+
+async def test_a_lesson_made_by_hand(cairn: Service) -> None:
+    """Drawn to a memory, without what else a lesson has: counted, linked on both sides, indexed and found."""
+    await _plant(
+        cairn,
+        """MATCH (m:Memory {tenant: TENANT, id: 'B'}) CREATE (:Lesson {tenant: TENANT, rb_id: 3, title: 'Hand.', key_lesson: 'Zeppelins fly.',
+          context_to_prefer: 'A zeppelin.', namespace: 'default', scope: 'ORG', outcome: 'SUCCESS', status: 'ACTIVE', tags: [],
+          confidence: 0.8, usage_count: 0, created_at: datetime(), updated_at: datetime()})-[:LEARNED_FROM]->(m)""",
+    )
+    assert await _found_wrong(cairn) == {"oneSidedLinks": 1, "missingVectors": 1}
+    await _mended(cairn)
+    found = (await cairn.ask('{ searchLessons(query: "zeppelin", limit: 1) { lesson { rbId linkNodes } } }'))[
+        "searchLessons"
+    ]
+    assert found == [{"lesson": {"rbId": "3", "linkNodes": ["B"]}}]
+    await cairn.ask('mutation { deleteLesson(rbId: "3") { deleted } }')
+
+
+async def test_a_link_to_another_tenants_lesson(cairn: Service) -> None:
+    """Drawn by hand: counted, and it goes."""
+    await _plant(
+        cairn,
+        "MATCH (m:Memory {tenant: TENANT, id: 'B'}) CREATE (:Lesson {tenant: TENANT + '-x', rb_id: 404404})-[:LEARNED_FROM]->(m)",
+    )
+    assert await _found_wrong(cairn) == {"danglingPointers": 1}
+    await _mended(cairn)
+
+
+async def test_answers_do_without_the_index_until_a_sweep_is_mended(
+    cairn: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that somebody deleted are missed by a sweep. From then on until they are there again questions are answered by
+    words, with all that was acknowledged, and say so."""
+    rows = await _rows(cairn)
+    await cairn.cairn.vectors.delete(MEMORIES, [rows[MEMORIES]["embedding_id"]])
+    drain, go_on, waits = cairn.cairn.sync.drain, asyncio.Event(), asyncio.Event()
+
+    async def when_told(*given: Any, **named: Any) -> None:
+        waits.set()
+        await go_on.wait()
+        await drain(*given, **named)
+
+    monkeypatch.setattr(cairn.cairn.sync, "drain", when_told)
+    repairing = asyncio.create_task(cairn.ask(REPAIR, dry=False))
+    await waits.wait()
+    asked = {"query": '{ searchMemories(query: "alpha", limit: 1) { memory { id } } }'}
+    answer = (await cairn.http.post("/graphql", json=asked)).json()
+    assert answer["data"]["searchMemories"] == [{"memory": {"id": "A"}}]
+    assert "behind" in answer["extensions"]["degraded"]
+    go_on.set()
+    assert (await repairing)["repair"]["ok"]
+    answer = (await cairn.http.post("/graphql", json=asked)).json()
+    assert answer["data"]["searchMemories"] == [{"memory": {"id": "A"}}] and "extensions" not in answer
 
 
 async def test_a_memory_that_names_another_row(cairn: Service) -> None:

@@ -178,13 +178,27 @@ async def test_a_milvus_server_that_hangs_and_wakes_up(elsewhere: Service, milvu
         ]
     )
     milvus.hang()
+    asked, stop = [], asyncio.Event()
+
+    async def ask_now_and_then() -> None:
+        """Also when the connection is made anew, which ends the calls that are under way on it."""
+        while not stop.is_set():
+            asked.append(asyncio.create_task(elsewhere.http.post("/graphql", json={"query": STATUS})))
+            await asyncio.sleep(0.5)
+
+    asking = asyncio.create_task(ask_now_and_then())
     started = time.monotonic()
     with pytest.raises(Refused) as refused:
         await elsewhere.integrity()
     assert refused.value.code == "UNAVAILABLE" and time.monotonic() - started < 8
     await _writes_while_away(elsewhere, "Silence")
+    await asyncio.sleep(6)  # it has been connected to again, or was tried
     milvus.wake()
     await _all_is_well(elsewhere, "Silence")
+    stop.set()
+    await asking
+    for answer in await asyncio.gather(*asked):
+        assert answer.status_code == 200 and "errors" not in answer.json(), answer.text
 
 
 async def test_the_service_starts_while_milvus_is_away(settings: Settings, milvus: MilvusServer) -> None:
@@ -267,29 +281,37 @@ async def test_a_damaged_file_of_milvus_lite_is_put_aside(
     aside.unlink()
 
 
+@pytest.mark.parametrize("put_back", [False, True], ids=["it was lost", "an older one was put back"])
 async def test_an_index_that_is_gone_at_the_start_hides_nothing(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, put_back: bool
 ) -> None:
-    """The file was lost while the service was stopped: until the index is made anew, answers come from the graph and say
-    so, and something is pending."""
+    """The file was lost while the service was stopped, or replaced by an older copy: until the index is whole, answers come
+    from the graph and say so, and something is pending."""
     if settings.milvus_uri is not None:
         pytest.skip("this run uses a Milvus server, not Milvus Lite")
     own = settings.model_copy(
         update={
             "data": tmp_path,
             "port": free_port(),
-            "tenant": f"{settings.tenant}-gone",
+            "tenant": f"{settings.tenant}-gone-{put_back}",
             "neo4j_http_port": free_port(),
         }
     )
+    ferries = [{"event": {"id": f"GONE-{n}", "text": f"Ferry {n} left Calais."}} for n in range(20)]
+    lesson = {"rbId": "7777", "keyLesson": "Look at the tides.", "contextToPrefer": "A ferry left late."}
     async with serving(own) as cairn:
         assert (await _answered(cairn, "anything"))[1] is None  # an index of nothing lacks nothing
-        await cairn.remember(
-            memories=[{"event": {"id": f"GONE-{n}", "text": f"Ferry {n} left Calais."}} for n in range(20)],
-            lessons=[{"rbId": "7777", "keyLesson": "Look at the tides.", "contextToPrefer": "A ferry left late."}],
-        )
+        await cairn.remember(memories=ferries[:10])
         assert (await cairn.settled())["ok"]
-    (tmp_path / "milvus.db").unlink()
+    file = tmp_path / "milvus.db"
+    older = file.read_bytes()
+    async with serving(own) as cairn:
+        await cairn.remember(memories=ferries[10:], lessons=[lesson])
+        assert (await cairn.settled())["ok"]
+    if put_back:
+        file.write_bytes(older)
+    else:
+        file.unlink()
     compare, go_on = Integrity.compare, asyncio.Event()
 
     async def when_told(self: Integrity, *given: Any, **named: Any) -> Any:
