@@ -53,6 +53,7 @@ class Found:
     """What one recall has found so far, memory by memory."""
 
     trusting: bool = False  # that rows of the index are true, until they matter
+    nameless: bool = False  # reasons name no lesson: one of them may be withheld
     words: dict[str, Words] = field(default_factory=dict)  # of all that is true and passes the filter
     stamps: dict[str, Stamp] = field(default_factory=dict)  # as what it was true and passed
     changed: set[int] = field(default_factory=set)  # revisions of what has changed since it was indexed
@@ -121,6 +122,9 @@ async def tell(
         if id not in memories:
             continue
         via = next((one for path in best_of.get(id, ()) if (one := told(path, memories, edges)) is not None), None)
+        why = _why(id, via, question, memories, seen) if asked.explained else ""
+        if asked.explained and not why:
+            continue  # all that led to it are edges which are gone by now
         energy = seen.walk.energy.along_edges(id)
         found.append(
             FoundMemory(
@@ -130,7 +134,7 @@ async def tell(
                 bm25_score=seen.by_words.get(id),
                 path_score=energy if energy > 0 else None,
                 via=via,
-                why=_why(id, via, question, memories, seen) if asked.explained else "",
+                why=why,
             )
         )
     paths = sorted((one.via for one in found if one.via is not None), key=lambda path: (-path.score, path.text))
@@ -173,7 +177,7 @@ def _why(id: str, via: ToldPath | None, asked: frozenset[str], memories: Mapping
         best = max(sorted(again), key=lambda one: one.gain)
         reasons.append(_found_again(id, best, asked, memories, seen))
     if id in seen.taught:
-        reasons.append(f"Lesson {seen.taught[id]} was learnt from it.")
+        reasons.append(f"{'A lesson' if seen.nameless else f'Lesson {seen.taught[id]}'} was learnt from it.")
     return " ".join(reason for reason in reasons if reason)
 
 

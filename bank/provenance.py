@@ -36,14 +36,16 @@ async def provenance(graph: Graph, rb_id: int, max_hops: int) -> Provenance:
     ways, more = await asyncio.to_thread(every_way, edges, sources, origins, max_hops, TRACES)
     roots = {id for id, kind in kinds.items() if kind in ROOTS}
     rooted = await asyncio.to_thread(within_reach, edges, roots, max_hops)
+    # Also those that were deleted while this was read, or by hand.
+    missing = tuple(dict.fromkeys((*lesson.lost_sources, *(id for id in lesson.link_nodes if id not in sources))))
     return Provenance(
         lesson=lesson,
         traces=tuple(
             SourceTrace(origin=path.steps[-1].memory, path=path, strength=path.score)
             for path in await told_paths(memories, ways)
         ),
-        missing=lesson.lost_sources,
-        complete=bool(sources) and not lesson.lost_sources and rooted >= sources.keys(),
+        missing=missing,
+        complete=bool(sources) and not missing and rooted >= sources.keys(),
         truncated=cut_off or more,
     )
 

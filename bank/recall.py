@@ -23,7 +23,7 @@ from bank.edges import Edges, EdgesOf, MetUntrue, known_edges
 from bank.looking import Looking
 from bank.model import FoundLesson, FoundMemory, LessonQuery, RecallQuery, Standing, ToldPath
 from bank.offers import Offers
-from bank.search import Search, offered, rank_lessons
+from bank.search import POINTERS, Search, offered, rank_lessons
 from bank.sync import Sync
 from bank.words import WordCache, Words, spellings
 from graph.ids import mint, readable
@@ -97,12 +97,13 @@ class Recall:
         """The answer, of which nothing is kept."""
         started = time.perf_counter()
         asking = self._search.asking(asked.query)
+        withholds = self._offers.withholds()
         try:
-            found = await self._memories_and_lessons(asked, asking, trusting=True)
+            found = await self._memories_and_lessons(asked, asking, trusting=True, nameless=withholds)
         except MetUntrue:
-            found = await self._memories_and_lessons(asked, asking, trusting=False)
+            found = await self._memories_and_lessons(asked, asking, trusting=False, nameless=withholds)
         told, (standings, semantic) = found
-        lessons, withheld = await self._lessons(asking, asked.lessons(), standings, semantic, told)
+        lessons, withheld = await self._lessons(asking, asked.lessons(), standings, semantic, told, withholds)
         return Recalled(
             id=readable("R", mint()),
             query=asked.query,
@@ -116,7 +117,7 @@ class Recall:
         )
 
     async def _memories_and_lessons(
-        self, asked: RecallQuery, asking: Asking, trusting: bool
+        self, asked: RecallQuery, asking: Asking, trusting: bool, nameless: bool
     ) -> tuple[Told, LessonHits]:
         lessons = ahead(self._search.lesson_hits(asking, asked.lessons()))
         if asked.hops == 0:
@@ -127,7 +128,7 @@ class Recall:
         # What tags and `textContains` say of a memory only the graph knows.
         trusting = trusting and not asked.tags and asked.filter.text_contains is None
         while True:
-            seen = Found(trusting=trusting)
+            seen = Found(trusting=trusting, nameless=nameless)
             await self._looking.first_search(asked, asking, seen)
             if await asking.worth_again(seen.changed):
                 continue
@@ -302,15 +303,17 @@ class Recall:
         standings: dict[int, Standing],
         semantic: dict[int, float],
         told: Told,
+        withholds: bool,
     ) -> tuple[list[FoundLesson], list[int]]:
         """Those that were found and those that the memories point at, ranked together. A lesson that the search did
-        not find fits as well as half the score of the best memory that led to it. Also those that are withheld."""
+        not find fits as well as half the score of the best memory that led to it. Also those that are withheld: one, if
+        this recall `withholds`."""
         if query.limit == 0:
             return [], []
         via: dict[int, list[str]] = {}
         led_to: dict[int, float] = {}
         for found in told.memories:
-            for rb_id in found.memory.reasoning_pointer_ids:
+            for rb_id in found.memory.reasoning_pointer_ids[-POINTERS:]:
                 via.setdefault(rb_id, []).append(found.memory.id)
                 led_to[rb_id] = max(led_to.get(rb_id, 0.0), LED_TO * found.score)
         known = {} if told.pointed is None else await told.pointed
@@ -320,7 +323,7 @@ class Recall:
         fits = {rb_id: max(semantic.get(rb_id, 0.0), led_to.get(rb_id, 0.0)) for rb_id in standings}
         chosen = await self._search.chosen_lessons(asking, standings, fits, query, via)
         whole = [one.lesson.rb_id for one in chosen if not one.required_by]
-        if not whole or not self._offers.withholds():
+        if not whole or not withholds:
             return chosen, []
         withheld = random.choice(whole)
         rest = {rb_id: fit for rb_id, fit in fits.items() if rb_id != withheld}

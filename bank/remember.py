@@ -155,8 +155,8 @@ class Remember:
             problems += wrong_types + wrong_ends
             if problems:
                 raise BadInput.of(problems)  # and nothing of what was written so far stays
-            if rewritten := [id for id, one in memory_log.items() if one.changed and not one.created]:
-                await tx.run("forget_topics", ids=rewritten)
+            if retold := [id for id, one in memory_log.items() if one.retold]:
+                await tx.run("forget_topics", ids=retold)
             made = await link_topics(tx, topics, told, now) if topics else []
             lessons, lesson_log, pointers = await put_lessons(
                 tx, lesson_drafts, lesson_rows, now, revision, self._learning

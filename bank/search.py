@@ -44,6 +44,7 @@ LESSON_MEANING, LESSON_WORDS = 0.125, 0.75  # of the lesson and of its context e
 RANKED = 20
 CHANCES = 20  # times that a lesson nobody has used is offered in the place kept for it
 UNTRIED = 5  # lessons that nobody has used, among which one is looked for
+POINTERS = 50  # lessons that a memory brings, those that were linked last
 LEAST_PLACES = 3  # an answer of fewer lessons keeps no place for one
 SCOPE_WEIGHTS = {Scope.TEAM: 0.9, Scope.ORG: 0.8}
 K = TypeVar("K", str, int)
@@ -279,7 +280,9 @@ class Search:
     ) -> dict[int, Standing]:
         """Of lessons by their ids, best first, and of those that memories point at."""
         shown = ids[: likely_shown(query)]
-        rows: list[Any] = await self._graph.read("standing_of_lessons", ids=ids, shown=shown, memories=memories)
+        rows: list[Any] = await self._graph.read(
+            "standing_of_lessons", ids=ids, shown=shown, memories=memories, pointers=POINTERS
+        )
         return {row[0]: Standing(*row) for row in rows}
 
     async def _true_lessons(

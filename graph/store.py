@@ -40,11 +40,13 @@ class MintedTwice(Exception):
 
 @dataclass(frozen=True)
 class Written:
-    """What a write did to one record. `fresh`: the vector store has no row of it yet."""
+    """What a write did to one record. `fresh`: the vector store has no row of it yet. `retold`: it was there, and says
+    something else now."""
 
     created: bool
     changed: bool
     fresh: bool = False
+    retold: bool = False
 
 
 # ---------------------------------------------------------------- writing, inside a transaction
@@ -145,7 +147,8 @@ async def put_memories(
                 rows.append({"id": draft.id, "type": draft.type.value, "changes": changes})
             properties = row["properties"] | changes
         memories[draft.id] = memory_from_row({"type": draft.type.value, "properties": properties | {"id": draft.id}})
-        written[draft.id] = Written(created, bool(changes), fresh=created and not row["removal"])
+        retold = not created and not changes.keys().isdisjoint(("text", "tags"))
+        written[draft.id] = Written(created, bool(changes), fresh=created and not row["removal"], retold=retold)
     if rows and not problems:
         await tx.run("put_memories", rows=rows)
     return memories, written, problems

@@ -32,7 +32,8 @@ def best_routes(
 ) -> dict[str, list[Path]]:
     """The `keep` best ways from any start to each wanted memory, by the start's strength times the weights. To a start
     lead only ways from a stronger one (of equals: the first by id). Every edge is taken both ways. No path visits a
-    memory twice. Each hop goes on from the best ways of the hop before."""
+    memory twice. Each hop goes on from the best ways of the hop before, and from the best of each start: a way that may
+    end at another start is among these."""
     ways = list(ways)
     lasting = {way.source for way in ways}.union(starts, wanted)
     met = Counter(way.target for way in ways)
@@ -53,6 +54,7 @@ def best_routes(
         targets = near[max_hops - hop]
         reached: dict[str, list[_Route]] = {}
         strongest: dict[str, list[float]] = {}  # of the routes to a place the `keep` best energies, the weakest first
+        best_from: dict[tuple[str, str], float] = {}  # the best energy of those from one start
         for place, routes in front.items():
             for way in leaving.get(place, {}).values():
                 if way.target not in targets:
@@ -60,19 +62,38 @@ def best_routes(
                 kept = strongest.setdefault(way.target, [])
                 for before, walked in routes:
                     energy = before * way.weight
+                    pair = walked[0].source if walked else place, way.target
                     # To a start not all routes are told, so that none is left out before that is known.
-                    if len(kept) == keep and energy < kept[0] and way.target not in rank:
+                    if (
+                        len(kept) == keep
+                        and energy < kept[0]
+                        and way.target not in rank
+                        and energy <= best_from.get(pair, 0.0)
+                    ):
                         continue
                     if all(way.target not in (one.source, one.target) for one in walked):
                         reached.setdefault(way.target, []).append((energy, (*walked, way)))
                         (heapq.heappush if len(kept) < keep else heapq.heappushpop)(kept, energy)
+                        best_from[pair] = max(energy, best_from.get(pair, 0.0))
         for place, routes in reached.items():
             routes.sort(key=_by_energy)
             if place in wanted:
                 told = [one for one in routes if place not in rank or rank[one[1][0].source] < rank[place]]
                 best[place] = sorted([*best.get(place, ()), *told[:keep]], key=_by_energy)[:keep]
-        front = {place: routes[:keep] for place, routes in reached.items()}
+        front = {place: _worth_going_on(routes, keep) for place, routes in reached.items()}
     return {place: [_path(starts, walked) for _, walked in routes] for place, routes in best.items() if routes}
+
+
+def _worth_going_on(routes: Sequence[_Route], keep: int) -> list[_Route]:
+    """Of the routes to a place, best first, the best `keep` and the best from each start."""
+    starts: set[str] = set()
+    worth = []
+    for place, route in enumerate(routes):
+        start = route[1][0].source
+        if place < keep or start not in starts:
+            worth.append(route)
+        starts.add(start)
+    return worth
 
 
 def _by_energy(route: _Route) -> tuple[float, int, list[str]]:

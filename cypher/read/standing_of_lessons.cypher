@@ -1,12 +1,12 @@
 // What ranks lessons that a search has hit, or that memories point at; a hit of another revision or version, or of no lesson, is not
 // true. Of those that are likely to be shown the whole of it, so that nobody need ask twice; of the others no texts.
-// params: $tenant, $ids, $shown (some of them), $memories (whose lessons are looked at, too, their first 20 as if to be shown)
+// params: $tenant, $ids, $shown (some of them), $memories (whose lessons are looked at, too, their first 20 as if to be shown), $pointers (how many of each memory, those linked last)
 // returns: rows of [rb_id, revision, version, status, namespace, scope, outcome, link_nodes (the first ten), created_at, when it was used last or else changed (seconds since 1970), confidence, usage_count, offered_count, whether it is linked to other lessons, whether it is hidden until it is indexed, properties (null where they were not asked for)]
 CALL () {
   UNWIND $memories AS id
   MATCH (m:Memory {tenant: $tenant, id: id})
-  UNWIND m.reasoning_pointer_ids AS rb_id
-  RETURN collect(rb_id) AS pointed
+  UNWIND m.reasoning_pointer_ids[-$pointers..] AS rb_id
+  RETURN collect(DISTINCT rb_id) AS pointed
 }
 WITH $ids + pointed AS ids, $shown + pointed[..20] AS shown
 UNWIND ids AS id

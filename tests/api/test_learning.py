@@ -234,7 +234,7 @@ async def test_deleting_a_lesson_takes_what_was_said_of_it(cairn: Service) -> No
 
 
 RECALL = """query($query: String!, $limit: Int!) { recall(input: {query: $query, lessonLimit: $limit}) {
-  id withheld lessons { onTrial score reliability lesson { rbId confidence } } memories { memory { lessons { rbId } } } } }"""
+  id withheld lessons { onTrial score reliability lesson { rbId confidence } } memories { why memory { lessons { rbId } } } } }"""
 
 
 async def recall(cairn: Service, query: str, limit: int = 5) -> dict[str, Any]:

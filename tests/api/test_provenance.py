@@ -156,6 +156,31 @@ async def test_a_deleted_source_is_missing(cairn: Service) -> None:
     assert (nothing["traces"], nothing["missing"], nothing["complete"]) == ([], [], False)
 
 
+async def test_a_source_that_goes_meanwhile_is_missing(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deleted between the reading of the lesson and of its sources, or by hand in Neo4j Browser: what is told is told of
+    what is there, and is not complete."""
+    sources = [f"MW{n}" for n in (1, 2, 3)]
+    await cairn.remember(
+        memories=[{"dataSource": {"id": id, "text": "A table."}} for id in sources],
+        lessons=[{**LESSON, "rbId": "20004", "linkNodes": sources}],
+    )
+    graph = cairn.cairn.graph
+    read, deleted = graph.read, []
+
+    async def late(name: str, /, **parameters: Any) -> Any:
+        if name == "memories_by_id" and not deleted:
+            deleted.append(await graph.run("delete_memory", id="MW1", revision=1))
+        return await read(name, **parameters)
+
+    monkeypatch.setattr(graph, "read", late)
+    answer = await _asked(cairn, 20004)
+    assert deleted and (answer["missing"], answer["complete"]) == (["MW1"], False)
+    await graph.define(f"MATCH (m:Memory {{tenant: '{graph.tenant}', id: 'MW2'}}) DETACH DELETE m")
+    answer = await _asked(cairn, 20004)
+    assert (answer["missing"], answer["complete"], len(answer["traces"])) == (["MW1", "MW2"], False, 1)
+    await cairn.ask('mutation { deleteLesson(rbId: "20004") { deleted } }')
+
+
 async def test_one_query_a_hop(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many memories a hop goes on from."""
     ids = [[f"H{hop}-{n}" for n in range(10)] for hop in range(3)]

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from bank.asking import INDEX_AWAY, Asking
 from bank.milvus import LESSONS, MEMORIES
 from bank.rows import lesson_row, memory_row
+from bank.search import POINTERS
 from graph.model import MemoryFilter, embedding_id
+from graph.store import Memories
 from tests.milvus import put_away
 from tests.service import Service
 
@@ -397,6 +399,88 @@ async def test_what_changes_while_it_is_told_is_not_told(cairn: Service, monkeyp
     await cairn.remember(memories=[_event("NEAR")])
 
 
+async def test_what_only_an_edge_led_to_is_not_told_without_it(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its edge is deleted between the walk and the telling: there is no reason left, and so no such memory in the answer."""
+    by_ids, gone = Memories.by_ids, []
+
+    async def meanwhile(self: Memories, *given: Any) -> Any:
+        if not gone:
+            gone.append(await cairn.ask('mutation { deleteEdge(id: "NF") { deleted } }'))
+        return await by_ids(self, *given)
+
+    assert "FAR" in _whys(await _recall(cairn))
+    with monkeypatch.context() as patch:
+        patch.setattr(Memories, "by_ids", meanwhile)
+        answer = await _recall(cairn)
+    assert gone and "FAR" not in _whys(answer).keys() | _on_paths(answer) and all(_whys(answer).values())
+    await cairn.remember(edges=[_edge("NF", "FAR", "NEAR", 0.9)])
+
+
+async def test_edges_that_do_not_count_do_not_speak_either(cairn: Service) -> None:
+    """The sentence of an edge that is too light, or younger than asked for, raises neither of its ends."""
+    pens = [f"PEN{n}" for n in range(6)]
+    said = {"text": "The quill was sharpened for the treaty of Oslo.", "source": "PEN4", "target": "PEN5"}
+    asked = {"filter": {"tags": ["pens"]}, "hops": 1}
+    question = "Which quill was sharpened for the treaty of Oslo?"
+    await cairn.remember(memories=[_event(id, text=f"Quill {id} of a desk.", tags=["pens"]) for id in pens])
+
+    async def scored(**wanted: Any) -> list[tuple[str, float]]:
+        answer = await _recall(cairn, question, **asked, **wanted)
+        return [(one["memory"]["id"], one["score"]) for one in answer["memories"]]
+
+    before = await scored()
+    await cairn.remember(edges=[{"id": "quill", "weight": 0.4, "createdTime": "2025-06-01T00:00:00Z", **said}])
+    first, _ = (await scored())[0]
+    assert before[0][0] not in ("PEN4", "PEN5") and first in ("PEN4", "PEN5")
+    assert await scored(minWeight=0.5) == before
+    assert await scored(asOf="2025-05-01T00:00:00Z") == before
+
+
+async def test_a_lesson_that_may_not_be_told_teaches_nothing(cairn: Service) -> None:
+    """Of a foreign namespace, an outcome that was not asked for, younger than asked for, put aside, or too doubtful: what it
+    was learnt from is not brought by it, and no reason names it."""
+    await cairn.remember(
+        memories=[_event("GLASS", text="Sand is melted.")],
+        lessons=[_lesson(88, "A harbour is closed.", ["GLASS"], "kiln/x", outcome="FAILURE")],
+    )
+    told = "Lesson 88 was learnt from it."
+    assert told in _whys(await _recall(cairn, namespace="kiln/x"))["GLASS"]
+    for wanted in (
+        {"namespace": "kiln/other"},
+        {"namespace": "kiln/x", "outcome": "SUCCESS"},
+        {"namespace": "kiln/x", "minConfidence": 0.99},
+        {"namespace": "kiln/x", "asOf": "2025-03-10T00:00:00Z"},
+    ):
+        answer = await _recall(cairn, **wanted)
+        assert "88" not in str(_whys(answer)) and "GLASS" not in _whys(answer), wanted
+    for status in ("QUARANTINED", "RETIRED"):
+        await cairn.ask(f'mutation {{ updateLesson(rbId: "88", patch: {{status: {status}}}) {{ rbId }} }}')
+        assert "GLASS" not in _whys(await _recall(cairn, namespace="kiln/x"))
+
+
+async def test_the_lessons_of_a_memory_are_bounded(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table that hundreds of lessons were learnt from brings those that were linked last, not all of them."""
+    await cairn.remember(memories=[_event("TABLE", text="Basalt ledger of Kvaloya.")])
+    for first in (1_000, 1_100):
+        ids = range(first, first + 100)
+        await cairn.remember(lessons=[_lesson(n, f"Case {n}.", ["TABLE"], "kv/a") for n in ids])
+    read, looked_at = cairn.cairn.graph.read, []
+
+    async def counted(name: str, **parameters: Any) -> Any:
+        rows = await read(name, **parameters)
+        if name == "standing_of_lessons" and parameters["memories"]:
+            looked_at.append(len(rows))
+        return rows
+
+    with monkeypatch.context() as counting:
+        counting.setattr(cairn.cairn.graph, "read", counted)
+        answer = await _recall(cairn, "Basalt ledger of Kvaloya", namespace="kv/a", lessonLimit=200)
+    assert looked_at == [POINTERS]
+    brought = {int(one["lesson"]["rbId"]) for one in answer["lessons"] if one["via"] == ["TABLE"]}
+    assert brought >= set(range(1_200 - POINTERS, 1_200))
+    await cairn.ask('mutation { deleteMemory(id: "TABLE") { deleted } }')
+
+
 async def test_a_dense_hub_a_bridge_and_an_island(cairn: Service) -> None:
     """A made-up map: a hub with many edges does not swallow the energy, a weak bridge leads on, cycles are walked once."""
     ring = ["R1", "R2", "R3"]
@@ -487,7 +571,7 @@ async def test_any_filter_holds_on_any_graph(
         if kind in wanted.get("types", KINDS) and set(wanted.get("tags", ())) <= tags and conv == wanted.get("convId", conv)
         and wanted.get("since", 0) <= day <= wanted.get("until", 31) and (noted or "textContains" not in wanted)
     }  # fmt: skip
-    assert _whys(answer).keys() == passing
+    assert _whys(answer).keys() == passing and all(_whys(answer).values())
     assert _on_paths(answer) <= passing
     ways = [*answer["paths"], *(one["via"] for one in answer["memories"] if one["via"])]
     weights = [edges[step["edge"]["id"]]["weight"] for way in ways for step in way["steps"] if step["edge"]]

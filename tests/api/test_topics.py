@@ -203,3 +203,17 @@ async def test_what_both_say_is_told_in_whichever_order(cairn: Service, turned: 
         "Both speak of Turkey": ("They flew to Turkey.", "Is Turkey as far as it was?"),
     }.items():  # fmt: skip
         assert await _said(cairn, texts, turned, calls) == [said], texts
+
+
+async def test_what_does_not_change_what_a_memory_says_keeps_its_edges(cairn: Service) -> None:
+    """A status, a conversation or a time that is written anew leaves the edges that nobody wrote; another text takes them."""
+    await _remember(cairn, ("K1", "The Ottervane leaks.", []), link=False)
+    action = {"id": "K2", "text": "Took the Ottervane apart.", "status": "started"}
+    made = await cairn.ask(REMEMBER, input={"convId": "c", "memories": [{"agentAction": action}], "linkTopics": True})
+    assert len(made["remember"]["edges"]) == 1
+    done = {**action, "status": "done", "ingestionTime": "2025-01-01T00:00:00Z"}
+    again = await cairn.ask(REMEMBER, input={"convId": "other", "memories": [{"agentAction": done}]})
+    assert again["remember"]["updated"] == 1
+    assert [edge["id"] for edge in await _edges(cairn, "K2")] == [made["remember"]["edges"][0]["id"]]
+    await cairn.ask(REMEMBER, input={"convId": "other", "memories": [{"agentAction": {**done, "text": "Nothing."}}]})
+    assert await _edges(cairn, "K2") == []

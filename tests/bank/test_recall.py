@@ -15,7 +15,7 @@ from bank import context, cover
 from bank.cover import Energy, Question, Source
 from bank.model import FoundLesson, FoundMemory, Lesson, Outcome, ToldPath, ToldStep
 from bank.words import Idf, WordCache, spellings, words_of
-from graph.model import AgentAction, AgentAnswer, DataSource, Edge, Event, Memory
+from graph.model import AgentAction, AgentAnswer, DataSource, Edge, Event, Memory, UserPreference
 from graph.walk import Way, best_routes
 
 NOW = datetime(2025, 1, 31, tzinfo=UTC)
@@ -221,13 +221,21 @@ def test_the_answer_goes_on_with_what_it_names() -> None:
 
 
 def test_the_context_is_grouped_and_says_what_to_avoid() -> None:
-    """Lessons first, with "avoid" for failures, then answers, then sources."""
+    """Lessons first, with "avoid" for failures, then answers, the evidence, its sources, and what somebody prefers."""
     text, tokens = context.build(
-        [_memory("N1", "A source."), _memory("N2", "An answer.", AgentAnswer)],
+        [
+            _memory("N1", "A source."),
+            _memory("N2", "An answer.", AgentAnswer),
+            _memory("N3", "Prose.", UserPreference),
+            _memory("N4", "It rained.", Event),
+        ],
         [_lesson(1, "Do it."), _lesson(2, "Never do it.", Outcome.FAILURE)],
         2_000,
     )
-    places = [text.index(part) for part in ("prefer: ", "avoid: ", "## Answers", "## Sources")]
+    places = [
+        text.index(part)
+        for part in ("prefer: ", "avoid: ", "## Answers", "## Evidence", "## Sources", "## Preferences")
+    ]
     assert places == sorted(places)
     assert tokens == context.count(text)
 

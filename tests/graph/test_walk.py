@@ -20,12 +20,14 @@ def _lean(edges: list[tuple[int, int, float]]) -> dict[str, list[list[object]]]:
     return lean
 
 
-def _every_path(edges: list[tuple[int, int, float]], max_hops: int) -> list[tuple[float, tuple[str, ...]]]:
-    """All simple ways from 0 to 6, over edges in both directions, by brute force."""
+def _every_path(
+    edges: list[tuple[int, int, float]], max_hops: int, source: int = 0, wanted: int = 6
+) -> list[tuple[float, tuple[str, ...]]]:
+    """All simple ways from one to the other, over edges in both directions, by brute force."""
     found: list[tuple[float, tuple[str, ...]]] = []
 
     def go(here: int, seen: tuple[int, ...], used: tuple[str, ...], product: float) -> None:
-        if here == 6:
+        if here == wanted:
             found.append((product, used))
             return
         if len(used) == max_hops:
@@ -35,7 +37,7 @@ def _every_path(edges: list[tuple[int, int, float]], max_hops: int) -> list[tupl
                 if start == here and end not in seen and weight > 0:
                     go(end, (*seen, end), (*used, f"E{number}"), product * weight)
 
-    go(0, (0,), (), 1.0)
+    go(source, (source,), (), 1.0)
     return sorted(found, key=lambda one: -one[0])
 
 
@@ -71,3 +73,33 @@ def test_routes_are_simple_and_the_best_of_all_where_there_is_room(
         assert len({step.memory for step in path.steps}) == len(path.steps)
     if max_hops < 3:
         assert [path.score for path in few] == [path.score for path in whole[:keep]]
+
+
+@given(
+    edges=EDGES,
+    max_hops=st.integers(1, 2),
+    keep=st.integers(1, 3),
+    strengths=st.lists(st.sampled_from([1.0, 0.9, 0.8, 0.5]), min_size=2, max_size=4),
+)
+@settings(derandomize=True, max_examples=400, deadline=None)
+def test_the_best_way_to_each_start_is_from_a_stronger_one(
+    edges: list[tuple[int, int, float]], max_hops: int, keep: int, strengths: list[float]
+) -> None:
+    """Of several starts, over one edge or two: however many better ways lead to the places between, the best way to a start
+    from one before it is told; the first is told none."""
+    starts = {str(n): strength for n, strength in enumerate(strengths)}
+    ways = [Way(f"E{n}", str(a), str(b), weight, True) for n, (a, b, weight) in enumerate(edges) if a != b]
+    order = sorted(starts, key=lambda start: (-starts[start], start))
+    told = best_routes(starts, ways, {*starts, "6"}, max_hops, keep)
+    for place, start in enumerate(order):
+        every = sorted(
+            starts[before] * product
+            for before in order[:place]
+            for product, _ in _every_path(edges, max_hops, int(before), int(start))
+        )
+        assert [round(path.score, 9) for path in told.get(start, [])[:1]] == [round(score, 9) for score in every[-1:]]
+    everywhere = sorted(
+        (starts[start] * product for start in starts for product, _ in _every_path(edges, max_hops, int(start))),
+        reverse=True,
+    )
+    assert [round(path.score, 9) for path in told.get("6", [])] == [round(score, 9) for score in everywhere[:keep]]

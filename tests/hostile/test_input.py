@@ -853,7 +853,12 @@ def _index_of(cairn: Service, theirs: Graph) -> Vectors:
 
 
 async def test_another_tenants_records_are_never_shown(cairn: Service, foreign: Graph) -> None:
-    """No search, filter, lookup or walk returns a row of another tenant, whatever the filter tries to say."""
+    """No search, filter, lookup, walk or trace returns a row of another tenant, whatever the filter tries to say, and though
+    somebody has drawn an edge between the two."""
+    await cairn.cairn.graph.define(
+        f"MATCH (a:Memory {{tenant: '{cairn.cairn.graph.tenant}', id: 'both'}}) MATCH (b:Memory {{tenant: '{foreign.tenant}', id: 'theirs'}}) "
+        "CREATE (a)-[:RELATES {id: 'over the border', tenant: a.tenant, text: 'foreign', weight: 0.9, tags: [], created_time: datetime()}]->(b)"
+    )
     seen = await cairn.ask("""{
       search: searchMemories(query: "foreign secret words", limit: 200) { memory { id text } }
       tagged: searchMemories(query: "foreign secret words", filter: {tags: ["shared"]}) { memory { id text } }
@@ -862,10 +867,15 @@ async def test_another_tenants_records_are_never_shown(cairn: Service, foreign: 
       lessons(filter: {tags: ["shared"]}) { nodes { rbId linkNodes } }
       memories(filter: {tags: ["shared"]}) { nodes { id text } }
       conversation(convId: "shared") { memories { id text } }
+      plain: recall(input: {query: "foreign secret words", hops: 0, limit: 200}) { memories { memory { text } } lessons { lesson { keyLesson } } }
+      recall(input: {query: "foreign secret words", hops: 4, limit: 200}) { id memories { why memory { id text } via { text } }
+        paths { text } lessons { via lesson { rbId keyLesson } } }
+      provenance(rbId: "31338") { missing traces { path { text } } }
       theirs: memory(id: "theirs") { id } both: memory(id: "both") { text reasoningPointerIds }
       lesson(rbId: "31337") { rbId }
     }""")
-    assert "foreign" not in json.dumps(seen)
+    assert "foreign" not in json.dumps(seen) and "theirs" not in json.dumps(seen["recall"])
+    assert "both" in [one["memory"]["id"] for one in seen["recall"]["memories"]]
     assert seen["tagged"] == seen["talked"] == [{"memory": {"id": "both", "text": "our secret words"}}]
     assert [hit["lesson"]["rbId"] for hit in seen["searchLessons"] if hit["lesson"]["rbId"] == "31337"] == []
     assert seen["lessons"]["nodes"] == [{"rbId": "31338", "linkNodes": ["both"]}]
