@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup run test bench fmt reembed link lock clean
+.PHONY: help setup run test deaths bench fmt reembed link lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,10 @@ test: $(READY) ## format, lint, types, layers and the tests, on real stores
 	$(BIN)/lint-imports
 	@$(BIN)/python -m api setup
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+deaths: $(READY) ## the tests of dying services, at every step of every mutation (make test tries some)
+	@$(BIN)/python -m api setup
+	CAIRN_TEST_EVERY_DEATH=1 $(BIN)/pytest -n 2 --dist loadfile -rP tests/crash/test_crash.py tests/crash/test_sessions_crash.py
 
 bench: $(READY) ## measure the service beside its bare stores
 	@$(BIN)/python -m api setup

@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -85,7 +85,7 @@ MUTATIONS = {
 SPOILT = "A row that nobody has."
 # Mutations that do not die here, and why.
 SPARED = {
-    "startSweep": "what it starts are the steps of consolidate and prune, behind the answer's back; begun anew, it does them again",
+    "startSweep": "what it starts are the steps of consolidate and prune, and notes of suggestions, which are found anew, behind the answer's back; begun again, it does them again",
 }
 SNAPSHOT = """{
   conversation(convId: "{p}") { memories { id text embeddingId reasoningPointerIds lessons { rbId } }
@@ -103,6 +103,8 @@ SNAPSHOT = """{
   searchLessons(query: "{p} teaches", tags: ["{p}"], limit: 20) { lesson { rbId keyLesson } }
 }"""
 
+INDEXED = frozenset({"found", "searchMemories", "searchLessons", "suggestLessonLinks"})  # of it: what the index tells
+
 
 first = 1_000  # from which the trials are numbered where their lessons are: ids of lessons are unique over all tenants
 
@@ -117,7 +119,7 @@ async def ask(cairn: Cairn, query: str, trial: int) -> Any:
     return result.data
 
 
-async def snapshot(cairn: Cairn, trial: int) -> str:
+async def snapshot(cairn: Cairn, trial: int, without: Collection[str] = ()) -> str:
     """All that a client can see of a trial, with its names taken out."""
     seen = await ask(cairn, SNAPSHOT, trial)
     for found in ("searchMemories", "searchLessons", "found"):
@@ -127,6 +129,7 @@ async def snapshot(cairn: Cairn, trial: int) -> str:
     seen["conversation"]["edges"].sort(key=lambda edge: edge["id"])
     seen["work"]["edges"].sort(key=lambda edge: edge["text"])
     seen["merging"]["nodes"].sort(key=lambda lesson: (lesson["status"], lesson["keyLesson"], str(lesson["mergedFrom"])))
+    seen = {name: value for name, value in seen.items() if name not in without}
     # The tenant's name first: its digits may be those of a trial.
     plain = json.dumps(seen, sort_keys=True).replace(cairn.graph.tenant, "{t}")
     return plain.replace(f"trial{trial}x", "{p}").replace(str(first + trial), "{r}")
@@ -238,6 +241,7 @@ async def trial(settings: Settings, number: int, mutation: str, at: int, spoilt:
     async with running(settings) as cairn:
         left = None
         if number:
+            at_once = await snapshot(cairn, number - 1, INDEXED)
             for _ in range(1200):
                 if await cairn.sync.pending() == 0:
                     break
@@ -248,7 +252,8 @@ async def trial(settings: Settings, number: int, mutation: str, at: int, spoilt:
                     break
                 await asyncio.sleep(0.05)
                 report = await cairn.sync.compare()
-            left = {"state": await snapshot(cairn, number - 1), "ok": report.ok, "report": report.model_dump()}
+            state = await snapshot(cairn, number - 1)
+            left = {"at_once": at_once, "state": state, "ok": report.ok, "report": report.model_dump()}
         await ask(cairn, BEFORE, number)
         made = await prepare(cairn, mutation, number)
         tell({"trial": number, "left": left, "before": await snapshot(cairn, number)})

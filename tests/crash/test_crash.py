@@ -9,12 +9,13 @@ import json
 import os
 import sys
 from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 from api.schema import schema
 from api.settings import Settings
 from graph.queries import CYPHER
-from tests.crash.dying import EVERY_DEATH, MUTATIONS, SPARED
+from tests.crash.dying import EVERY_DEATH, INDEXED, MUTATIONS, SPARED
 
 ROOT = CYPHER.parent
 # One of each kind: several records of every sort, one in a single round trip, a removal, one record with signals, several
@@ -41,8 +42,8 @@ def test_every_mutation_dies_or_is_spared_by_name() -> None:
 
 async def test_death_at_every_step(settings: Settings) -> None:
     """Every second one of the usual mutations, or every one of all if that is asked for. After each restart the trial's records are as before the
-    mutation or as after it, whole, and as after it if it was acknowledged; both stores agree once the index work is done;
-    every mutation completes when nobody dies."""
+    mutation or as after it, whole, and as after it if it was acknowledged, also right after the start; both stores agree
+    once the index work is done; every mutation completes when nobody dies."""
     names = list(MUTATIONS) if EVERY_DEATH in os.environ else USUAL
     series = await asyncio.gather(*(_series(settings, 1_000 * (start + 1), names[start::4]) for start in range(4)))
     whole = {trial["mutation"]: trial for trials in series for trial in trials if "after" in trial}
@@ -59,9 +60,15 @@ async def test_death_at_every_step(settings: Settings) -> None:
         before, after = trial["before"], whole[trial["mutation"]]["after"]
         allowed = [after] if trial.get("acknowledged") else [before, after]
         assert left["state"] in allowed, (where, *(_differing(left["state"], state) for state in allowed))
+        seen = [_without(state, INDEXED) for state in allowed]  # right after the start, before any index work is done
+        assert left["at_once"] in seen, (where, *(_differing(left["at_once"], state) for state in seen))
     assert deaths >= (4 if EVERY_DEATH in os.environ else 2) * len(names)
     died = Counter(trial["mutation"] for trials in series for trial in trials if trial["exit"] == 9)
     print(f"{deaths} deaths in {len(names)} mutations: {dict(died)}")
+
+
+def _without(state: str, parts: Collection[str]) -> str:
+    return json.dumps({name: value for name, value in json.loads(state).items() if name not in parts}, sort_keys=True)
 
 
 def _differing(one: str, other: str) -> dict[str, Any]:
