@@ -346,7 +346,8 @@ async def test_dropped_collections_are_rebuilt_with_the_same_answers(cairn: Serv
         ],
     )
     query = """{ searchMemories(query: "steel for port 5", limit: 20) { score memory { id } }
-      searchLessons(query: "the ship is late", limit: 10) { semantic lesson { rbId } } }"""
+      searchLessons(query: "the ship is late", limit: 10) { semantic lesson { rbId } }
+      recall(input: {query: "Which ship brought steel to port 5?"}) { memories { score memory { id } } lessons { lesson { rbId } } } }"""
     before = await cairn.ask(query)
     client = cairn.cairn.vectors.milvus.client
     await client.drop_collection("graphembeddings")
@@ -357,14 +358,14 @@ async def test_dropped_collections_are_rebuilt_with_the_same_answers(cairn: Serv
     ]
     assert report["ok"] and report["nodes"] == report["nodeVectors"] and report["lessons"] == report["lessonVectors"]
     after = await cairn.ask(query)
-    assert [hit["memory"]["id"] for hit in after["searchMemories"]] == [
-        hit["memory"]["id"] for hit in before["searchMemories"]
-    ]
-    for old, new in zip(before["searchMemories"], after["searchMemories"], strict=True):
-        assert new["score"] == pytest.approx(old["score"], abs=1e-4)
-    assert {hit["lesson"]["rbId"] for hit in after["searchLessons"]} == {
-        hit["lesson"]["rbId"] for hit in before["searchLessons"]
-    }
+    for old, new in ((before, after), (before["recall"], after["recall"])):
+        for name in ("searchMemories", "memories"):
+            hits = list(zip(old.get(name, ()), new.get(name, ()), strict=True))
+            assert all(one["memory"] == other["memory"] for one, other in hits)
+            assert all(other["score"] == pytest.approx(one["score"], abs=1e-4) for one, other in hits)
+    assert after["recall"]["lessons"] == before["recall"]["lessons"]
+    assert after["recall"]["memories"] and after["recall"]["lessons"]
+    assert [hit["lesson"] for hit in after["searchLessons"]] == [hit["lesson"] for hit in before["searchLessons"]]
 
 
 def _slow_upserts(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,19 +19,32 @@ from tests.conftest import KEPT_PLANS
 from tests.ports import free_port
 from tests.service import Refused, Service, serving
 
+# What a service has acknowledged: memories by their ids, each as it must be: its text and its lesson, or None: deleted.
+Acknowledged = dict[str, dict[str, Any] | None]
+
 
 async def _write_until(
-    cairn: Service, name: str, stop: asyncio.Event, acknowledged: list[str], slowest: list[float]
+    cairn: Service, name: str, first: int, stop: asyncio.Event, acknowledged: Acknowledged, slowest: list[float]
 ) -> None:
-    """Writes one memory after the other and notes which were acknowledged, and how long a refusal took."""
+    """Writes one memory with a lesson after the other, changes it, deletes every third, and notes what was acknowledged, and
+    how long a refusal took. What was refused may have been done or not: nothing is noted of that memory then."""
+    ask = "mutation($id: ID!, $text: String!) { updateMemory(id: $id, patch: {text: $text}) { id } }"
     number = 0
     while not stop.is_set():
         number += 1
-        key = f"{name}-{number}"
+        key, rb_id, text = f"{name}-{number}", str(first + number), f"It became {name} {number}."
+        lesson = {"rbId": rb_id, "keyLesson": f"Of {key}.", "contextToPrefer": "Kills.", "linkNodes": [key]}
         started = time.monotonic()
         try:
-            await cairn.remember(memories=[{"event": {"id": key, "text": f"Event {key}."}}])
-            acknowledged.append(key)
+            await cairn.remember(memories=[{"event": {"id": key, "text": f"Event {key}."}}], lessons=[lesson])
+            started = time.monotonic()
+            await cairn.ask(ask, id=key, text=text)
+            if number % 3:
+                acknowledged[key] = {"text": text, "lessons": [{"rbId": rb_id}]}
+            else:
+                started = time.monotonic()
+                await cairn.ask("mutation($id: ID!) { deleteMemory(id: $id) { deleted } }", id=key)
+                acknowledged[key] = None
         except Refused as refused:
             if refused.code != "UNAVAILABLE":
                 raise
@@ -96,12 +109,14 @@ async def test_neo4j_is_killed_under_writes(plain_starts: None, settings: Settin
         async with serving(other) as elsewhere:
             services = {"own": own, "elsewhere": elsewhere}
             stop = asyncio.Event()
-            acknowledged: dict[str, list[str]] = {name: [] for name in services}
+            acknowledged: dict[str, Acknowledged] = {name: {} for name in services}
             slowest: list[float] = []
             slowest_reads: list[float] = []
             writers = [
-                asyncio.create_task(_write_until(service, f"{name}{n}", stop, acknowledged[name], slowest))
-                for name, service in services.items()
+                asyncio.create_task(
+                    _write_until(service, f"{name}{n}", 10_000 * (6 * place + n), stop, acknowledged[name], slowest)
+                )
+                for place, (name, service) in enumerate(services.items())
                 for n in range(6)
             ]
             writers += [asyncio.create_task(_read_until(one, stop, slowest_reads)) for one in services.values()]
@@ -129,12 +144,15 @@ async def test_neo4j_is_killed_under_writes(plain_starts: None, settings: Settin
             await _hangs(int((home / "pid").read_text()), services.values())
             await _cannot_write(int((home / "pid").read_text()), services.values())
             for name, service in services.items():
-                found: set[str] = set()
-                for start in range(0, len(acknowledged[name]), 100):
-                    part = acknowledged[name][start : start + 100]
-                    fields = " ".join(f'a{n}: memory(id: "{key}") {{ id }}' for n, key in enumerate(part))
-                    found |= {one["id"] for one in (await service.ask(f"{{ {fields} }}")).values() if one}
-                assert found == set(acknowledged[name])
+                keys = list(acknowledged[name])
+                for some in (keys[place : place + 100] for place in range(0, len(keys), 100)):
+                    fields = " ".join(
+                        f'a{n}: memory(id: "{key}") {{ text lessons {{ rbId }} }}' for n, key in enumerate(some)
+                    )
+                    found = await service.ask(f"{{ {fields} }}")
+                    assert {key: found[f"a{n}"] for n, key in enumerate(some)} == {
+                        key: acknowledged[name][key] for key in some
+                    }
                 report = await service.settled()
                 assert report["ok"], str(report)
                 assert (await _status(service))["ready"] is True
