@@ -16,6 +16,7 @@ from bank.model import LessonDraft, RecallQuery, first_words
 from bank.reading import ReadAhead
 from bank.recall import Recall
 from bank.remember import Remember, RememberCall, Remembered
+from bank.search import POINTERS
 from graph.errors import CairnError
 from graph.ids import mint_edge_id, mint_memory_id
 from graph.model import EdgeDraft, MemoryDraft, MemoryFilter, MemoryType
@@ -92,7 +93,7 @@ def _reads(memories: Sequence[str], edges: Sequence[str], lessons: Sequence[int]
         ("lessons_by_id", {"ids": lessons}),
         ("memories_and_edges", {"ids": memories, "edge_ids": edges}),
         ("true_memories", {"ids": memories, "shown": memories, **everything}),
-        ("standing_of_lessons", {"ids": lessons, "shown": lessons, "memories": []}),
+        ("standing_of_lessons", {"ids": lessons, "shown": lessons, "memories": [], "pointers": POINTERS}),
         ("recall_memories", {"wanted": [[id, None] for id in memories], "shared": [], **everything}),
         ("recall_edges", {"ids": memories, "shared": [], **walk}),
     ]
