@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 
 import bank.answer
+from bank.model import RecallQuery
+from bank.recall import Recall
+from bank.words import WordCache
 from graph.store import Memories
 from tests.service import Refused, Service
 
@@ -247,7 +250,7 @@ async def test_tags_reorder_and_exclude_nothing(cairn: Service) -> None:
 
 
 async def test_same_question_same_answer(cairn: Service) -> None:
-    """In the same order with the same scores, every time."""
+    """In the same order with the same scores, every time, also when nothing is kept from before."""
     first = await _recall(cairn, limit=100)
     for _ in range(3):
         again = await _recall(cairn, limit=100)
@@ -255,6 +258,13 @@ async def test_same_question_same_answer(cairn: Service) -> None:
             first["memories"], first["paths"], first["context"],
         )  # fmt: skip
         assert again["id"] != first["id"]
+    own, asked = cairn.cairn, RecallQuery(query=QUESTION, limit=100)
+    new = Recall(own.graph, own.sync, own.search, own.offers, WordCache())
+    cold, warm = await new.recall(asked), await own.recall.recall(asked)
+    assert [(one.memory.id, one.score, one.why) for one in cold.memories] == [
+        (one.memory.id, one.score, one.why) for one in warm.memories
+    ]
+    assert [path.text for path in cold.paths] == [path.text for path in warm.paths]
 
 
 async def test_many_edges_are_looked_through_in_a_thread(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,6 +317,47 @@ async def test_nothing_found_is_an_empty_answer(cairn: Service) -> None:
 async def test_odd_questions_are_answered(cairn: Service, query: str) -> None:
     """Stop words only, signs, other languages, 10,000 characters."""
     assert len((await _recall(cairn, query))["memories"]) == 10
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Warum wurde der Hafen von Busan geschlossen, harbour of Busan: closed in March?",
+        "Pourquoi le « harbour of Busan » est-il « closed in March » ?",
+        "부산항은 왜 닫혔습니까? Harbour of Busan, closed in March.",
+        "So much was said that day about one thing and another. " * 180 + "Harbour of Busan: closed in March?",
+    ],
+    ids=["German", "French", "Korean", "10,000 characters"],
+)
+async def test_the_right_memory_is_found_by_what_the_question_names(
+    cairn: Service, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    """Whatever else the question says, in whichever language and at whatever length: with as many round trips to the stores
+    as a short one takes."""
+    graph, client = cairn.cairn.graph, cairn.cairn.vectors.milvus.client
+    read, search = graph.read, client.search
+    asked: list[str] = []
+
+    async def reading(name: str, /, **parameters: Any) -> Any:
+        asked.append(name)
+        return await read(name, **parameters)
+
+    async def searching(*what: Any, **how: Any) -> Any:
+        asked.append(how["anns_field"])
+        return await search(*what, **how)
+
+    own = {"recall_edges", "recall_memories", "memories_and_edges", "dense_vector", "sparse_vector"}
+    counts = []
+    for one in (QUESTION, query):
+        await _recall(cairn, one)  # edges and words are kept from here on
+        asked.clear()
+        with monkeypatch.context() as counting:
+            counting.setattr(graph, "read", reading)
+            counting.setattr(client, "search", searching)
+            answer = await _recall(cairn, one)
+        counts.append(len([name for name in asked if name in own]))
+    assert _ids(answer)[0] == "A" and "B" in _ids(answer)
+    assert counts[1] <= counts[0] + 1  # one more where the walk meets what it has not met before
 
 
 async def test_what_cannot_be_asked_is_named(cairn: Service) -> None:

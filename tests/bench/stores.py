@@ -17,6 +17,7 @@ from bank.model import LessonQuery
 from bank.search import CANDIDATES, LESSON_CANDIDATES
 from bank.vectors import Vectors
 from graph.model import MemoryFilter
+from tests.bench.looks import looked_at
 from tests.bench.service import MOST_ROUNDS, Call, Measured, measured, times, times_in_turn
 
 SIZES = (2_000, 20_000)  # memories; three edges each, a lesson for every ten
@@ -132,6 +133,8 @@ async def run() -> None:
             note(table, "load, items/s", f"{rate:,.0f}")
             note(table, "  bare Neo4j / bare Milvus, items/s", f"{graph_rate:,.0f} / {row_rate:,.0f}")
             note(table, "  share of the slower bare store", f"{rate / slower:.0%}")
+            for name, count in (await looked_at(driver, size)).items():
+                note(table, f"db hits: {name}", f"{count:,}")
             await measure(service, driver, client, model, size, table, chance)
         await driver.close()
         await milvus.close()
@@ -146,13 +149,15 @@ async def measure(
 ) -> None:  # fmt: skip
     async def compared(
         name: str, own: Call, bare_name: str, bare: Call, pause: float = 0, warm: int = WARM_CALLS
-    ) -> None:
-        """Through the service and bare, in turn. `pause` before each: what the one before has left to others is done."""
+    ) -> tuple[float, float]:
+        """Through the service and bare, in turn, and the medians of both. `pause` before each: what the one before has left
+        to others is done."""
         shown(name, 0, 1)
         (middle, high), (bare_middle, bare_high) = await times_in_turn([own, bare], COUNTED, warm=warm, pause=pause)
         note(table, f"{name}, p50 / p95 ms", f"{middle:.1f} / {high:.1f}")
         note(table, f"  {bare_name}", f"{bare_middle:.1f} / {bare_high:.1f}")
         note(table, f"  times the {bare_name}", f"{middle / bare_middle:.1f}")
+        return middle, bare_middle
 
     stamp = f"{size}-"
     written = ({"event": {"id": f"{stamp}{n}", "text": text(chance)}} for n in range(1_000_000))
@@ -197,19 +202,21 @@ async def measure(
         MEMORIES: expressions.of_memories("bare", MemoryFilter()),
         LESSONS: expressions.of_lessons("bare", LessonQuery(query="")),
     }
-    await compared(
+    _, bare_search = await compared(
         "searchMemories",
         lambda n: service.ask_alone(SEARCH, q=questions[n]),
-        "bare hybrid search",
+        "bare hybrid search of memories",
         lambda n: bare_hybrid(questions[n], MEMORIES, ("dense_vector",), "sparse_vector", CANDIDATES),
     )
     dense = ("key_lesson_vector", "context_to_prefer_vector")
-    await compared(
+    learnt, _ = await compared(
         "searchLessons",
         lambda n: service.ask_alone(LEARNT, q=questions[n]),
         "bare hybrid search of lessons",
         lambda n: bare_hybrid(questions[n], LESSONS, dense, "context_sparse_vector", LESSON_CANDIDATES),
     )
+
+    note(table, "  times that of memories", f"{learnt / bare_search:.1f}")
 
     async def client_at_work(place: int) -> None:
         own_chance = random.Random(place)
