@@ -28,7 +28,8 @@ class Counting(Graph):
 
 
 def _hits(plan: Any) -> int:
-    return int(plan["dbHits"]) + sum(map(_hits, plan.get("children", ())))
+    """What a procedure looks at is not counted."""
+    return int(plan.get("dbHits", 0)) + sum(map(_hits, plan.get("children", ())))
 
 
 async def looked_at(driver: AsyncDriver, size: int) -> dict[str, int]:

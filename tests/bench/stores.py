@@ -117,7 +117,9 @@ async def run() -> None:
     model = WordLlamaModel()
     table: dict[str, list[str]] = {}
     async with measured("wordllama") as service:
-        driver = AsyncGraphDatabase.driver(service.bolt_uri, auth=("neo4j", service.password))
+        driver = AsyncGraphDatabase.driver(
+            service.bolt_uri, auth=("neo4j", service.password), notifications_min_severity="OFF"
+        )
         await driver.execute_query("CREATE CONSTRAINT bare IF NOT EXISTS FOR (n:Bare) REQUIRE n.id IS UNIQUE")
         milvus = Milvus(str(service.data / "bare.db"), "", "", model.name, model.dimensions)
         await milvus.connect()
