@@ -2,6 +2,7 @@
 // params: $tenant, $before, $limit, $tags, $outcome, $namespace, $scope, $status, $min_confidence
 // returns: rows of properties
 MATCH (l:Lesson)
+USING INDEX SEEK l:Lesson(tenant, status, rb_id)
 WHERE l.tenant = $tenant AND l.status = $status AND l.rb_id <= coalesce($before - 1, 9223372036854775807)
   AND all(tag IN $tags WHERE tag IN l.tags)
   AND ($outcome IS NULL OR l.outcome = $outcome)

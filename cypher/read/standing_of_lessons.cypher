@@ -11,6 +11,7 @@ CALL () {
 WITH $ids + pointed AS ids, $shown + pointed[..20] AS shown
 UNWIND ids AS id
 MATCH (lesson:Lesson {tenant: $tenant, rb_id: id})
+USING INDEX SEEK lesson:Lesson(tenant, rb_id)
 // All its properties at once: one by one, each is looked for from the first.
 WITH lesson, shown, properties(lesson) AS l
 WITH lesson, shown, l, coalesce(l.last_used_at, l.updated_at) AS moved

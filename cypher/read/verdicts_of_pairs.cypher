@@ -3,8 +3,10 @@
 // returns: rows of one, other, links (types), rejected (types), kept_apart
 UNWIND $pairs AS pair
 MATCH (a:Lesson {tenant: $tenant, rb_id: pair[0]})
+USING INDEX SEEK a:Lesson(tenant, rb_id)
 CALL (pair) { // a subquery, so that the two look-ups are not multiplied
   MATCH (b:Lesson {tenant: $tenant, rb_id: pair[1]})
+  USING INDEX SEEK b:Lesson(tenant, rb_id)
   RETURN b
 }
 RETURN collect({one: a.rb_id, other: b.rb_id,

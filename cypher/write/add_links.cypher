@@ -4,6 +4,7 @@
 // returns: nothing
 UNWIND $pairs AS pair
 MATCH (l:Lesson {tenant: $tenant, rb_id: pair[0]})
+USING INDEX SEEK l:Lesson(tenant, rb_id)
 CALL (pair) { // a subquery, so that the two look-ups are not multiplied
   MATCH (m:Memory {tenant: $tenant, id: pair[1]})
   RETURN m

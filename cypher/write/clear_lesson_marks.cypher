@@ -5,6 +5,7 @@
 // returns: rows of properties (of those that have changed)
 UNWIND $rows AS row
 OPTIONAL MATCH (l:Lesson {tenant: $tenant, rb_id: row[0]})
+USING INDEX SEEK l:Lesson(tenant, rb_id)
 SET l.tenant = $tenant
 WITH l, row, coalesce(l.revision <> row[1], false) AS changed
 FOREACH (_ IN CASE WHEN l.revision = row[1] THEN [1] ELSE [] END | REMOVE l.to_index, l.hidden_until_indexed)

@@ -3,6 +3,7 @@
 // returns: nothing
 UNWIND $rows AS row
 MATCH (l:Lesson {tenant: $tenant, rb_id: row[0]})
+USING INDEX SEEK l:Lesson(tenant, rb_id)
 SET l.tenant = $tenant
 WITH l, row
 SET l.offered_count = coalesce(l.offered_count, 0) + row[1]

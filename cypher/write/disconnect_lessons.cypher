@@ -2,6 +2,7 @@
 // params: $tenant, $source, $target, $type, $both_ways, $copies
 // returns: deleted (how many)
 MATCH (s:Lesson {tenant: $tenant, rb_id: $source})
+USING INDEX SEEK s:Lesson(tenant, rb_id)
 CALL (s) {
   MATCH (s)-[k:CAUSES|REQUIRES|CONFLICTS|ENHANCES|ALTERNATIVE]-(t:Lesson)
   WHERE t.rb_id = $target AND type(k) = $type AND ($both_ways OR startNode(k) = s)

@@ -11,6 +11,7 @@ WITH s
 CALL (s) {
   UNWIND $lessons AS lesson
   MATCH (l:Lesson {tenant: $tenant, rb_id: lesson[0]})
+  USING INDEX SEEK l:Lesson(tenant, rb_id)
   MERGE (s)-[t:TAUGHT]->(l)
   SET t.supporting = lesson[1], t.counted = lesson[2]
 }

@@ -3,13 +3,16 @@
 // returns: rows of rb_id, counted [arm, succeeded]: the recalls that count for each of them now
 UNWIND $heirs AS heir
 MATCH (p:Lesson {tenant: $tenant, rb_id: heir})
+USING INDEX SEEK p:Lesson(tenant, rb_id)
 CALL (p) {
-  MATCH (s:Signal)-[own:ABOUT]->(:Lesson {tenant: $tenant, rb_id: $merged})
+  MATCH (s:Signal)-[own:ABOUT]->(l:Lesson {tenant: $tenant, rb_id: $merged})
+  USING INDEX SEEK l:Lesson(tenant, rb_id)
   WHERE own.copied IS NULL
   MERGE (s)-[:ABOUT]->(p)
 }
 CALL (p) {
-  MATCH (r:Receipt)-[own:COUNTED]->(:Lesson {tenant: $tenant, rb_id: $merged})
+  MATCH (r:Receipt)-[own:COUNTED]->(l:Lesson {tenant: $tenant, rb_id: $merged})
+  USING INDEX SEEK l:Lesson(tenant, rb_id)
   WHERE own.copied IS NULL AND NOT EXISTS { (r)-[:COUNTED]->(p) }
   CREATE (r)-[:COUNTED {arm: own.arm}]->(p)
   RETURN collect([own.arm, r.succeeded]) AS counted
