@@ -1,5 +1,6 @@
 """Compares the two stores, online, and marks what disagrees; `bank/sync.py` then brings the index up to the graph."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -99,11 +100,14 @@ class Integrity:
         return int(row["memories"] + row["lessons"] + row["removals"])
 
     async def lacks_rows(self) -> bool:
-        """Whether the index has fewer rows than there are records, as where an older file of it was put back: told by
-        their numbers, without looking at them."""
-        (records,) = await self._graph.read("record_counts")
-        rows = {kind.collection: await self._vectors.count(kind.collection) for kind in KINDS}
-        return any(rows[name] < records[name] for name in rows)
+        """Whether the index has fewer rows than there are records that nobody has marked, as where an older file of it was put
+        back: told by their numbers, without looking at them."""
+        (records,), (pending,) = await asyncio.gather(
+            self._graph.read("record_counts"), self._graph.read("pending_count")
+        )
+        marked = {MEMORIES: pending["memories"], LESSONS: pending["lessons"]}
+        rows = {name: await self._vectors.count(name) for name in marked}
+        return any(rows[name] < records[name] - marked[name] for name in rows)
 
     async def compare(self, mend: bool = False) -> Disagreements:
         """Compares both stores, online, a page at a time. `mend`: marks and notes what disagrees, for the next drain."""

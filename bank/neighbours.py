@@ -7,7 +7,7 @@ nearest. A pair that both pages meet is told by the first of them. What the inde
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bank.model import Gist, LessonStatus
@@ -35,10 +35,12 @@ class Near:
 
 @dataclass(frozen=True)
 class Met:
-    """How near two lessons are by the index, and of which revisions its rows are: of others this is not true."""
+    """How near two lessons are by the index, and of which revisions its rows are: of others this is not true. `shared`: they
+    were learnt from the same memory, whatever the index says."""
 
     similarity: float = 0.0
     revisions: Mapping[int, int] = field(default_factory=dict)
+    shared: bool = False
 
     def holds(self, lessons: Mapping[int, Gist]) -> bool:
         return all(lessons[rb_id].revision == revision for rb_id, revision in self.revisions.items())
@@ -87,13 +89,17 @@ class Neighbours:
         """Of the pairs of the page behind this id, those that no earlier page has met. Only few are worth asking for:
         those of which something is to be told."""
         earlier = {near.one.rb_id: near.one for near in pairs if near.one.rb_id <= after and wanted.has(near.one)}
-        met = await self._met(earlier, wanted) if earlier else {}
-        return [near for near in pairs if near.one.rb_id > after or near.ids not in met]
+        told = (
+            {near.ids for near in await self._confirmed(earlier, await self._met(earlier, wanted))}
+            if earlier
+            else set()
+        )
+        return [near for near in pairs if near.one.rb_id > after or near.ids not in told]
 
     async def of(self, rb_id: int, wanted: Wanted) -> tuple[Near, ...]:
         """The pairs of one lesson; with a namespace, those whose other end is in it."""
         near = await self._near([rb_id], wanted.least, wanted.namespace)
-        near |= {pair: near.get(pair, Met()) for pair in await self._same_sources([rb_id], only_later=False)}
+        near |= _shared(near, await self._same_sources([rb_id], only_later=False))
         found = await self._confirmed({}, near)
         return tuple(one for one in found if wanted.has(one.other if one.one.rb_id == rb_id else one.one))
 
@@ -104,7 +110,7 @@ class Neighbours:
             near |= await self._near(some, wanted.least, own)
         if wanted.sources:
             found = await self._same_sources(lessons, only_later=True, namespace=wanted.namespace)
-            near |= {pair: near.get(pair, Met()) for pair in found}
+            near |= _shared(near, found)
         return near
 
     async def _near(self, lessons: Iterable[int], least: float, namespace: str | None) -> dict[tuple[int, int], Met]:
@@ -146,10 +152,14 @@ class Neighbours:
         found = (*lessons.values(), *(Gist(*row) for row in rows))
         known = {one.rb_id: one for one in found if one.status == LessonStatus.ACTIVE}
         return tuple(
-            Near(known[one], known[other], met.similarity)
+            Near(known[one], known[other], met.similarity if met.holds(known) else 0.0)
             for (one, other), met in sorted(near.items(), key=lambda pair: pair[0])
-            if one in known and other in known and met.holds(known)
+            if one in known and other in known and (met.shared or met.holds(known))
         )
+
+
+def _shared(near: Mapping[tuple[int, int], Met], pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Met]:
+    return {pair: replace(near.get(pair, Met()), shared=True) for pair in pairs}
 
 
 def _pair(one: int, other: int) -> tuple[int, int]:

@@ -153,6 +153,7 @@ QUIET_SECONDS = 0.2  # without a write, after which they are cleared however few
 IDLE_SECONDS = 1.0
 OTHERS_SECONDS = 5.0  # the longest that writes which follow each other keep the loop from looking at anything else
 SWEEP_SECONDS = 600.0
+LATE_SECONDS = 30.0  # after which a call to Milvus that got no answer is done, if ever
 
 
 @dataclass(frozen=True)
@@ -222,6 +223,7 @@ class Sync:
         except Unavailable as error:
             if not start:
                 raise
+            self._incomplete = True  # nobody has seen what an earlier process left
             log.warning("the index waits: %s", error)
             self.trouble = str(error)
         if start:
@@ -381,7 +383,9 @@ class Sync:
                 self.trouble = str(error) or type(error).__name__
                 if isinstance(error, IndexAway):
                     self.index_away = self.trouble
-                    self._swept = float("-inf")  # what got no answer may be done all the same, and late
+                    # What got no answer may be done all the same, and late. Not at once: on a Milvus that is slow, sweep
+                    # after sweep would be what makes it slow.
+                    self._swept = min(self._swept, time.monotonic() - SWEEP_SECONDS + LATE_SECONDS)
                 self._give_up_waiting()
                 await asyncio.sleep(IDLE_SECONDS)
 
@@ -428,6 +432,8 @@ class Sync:
         """Milvus was away, or is, or refuses: connects anew, unless it is there again."""
         refuses = self.index_away is not None
         if await self._milvus.check() is None and not (refuses and await self._milvus.put_aside_if_damaged()):
+            if refuses and not self._incomplete:  # a server may come back with an older copy of its data
+                self._incomplete = await self._integrity.lacks_rows()
             return
         async with self._turn_of_a_batch():
             await self._milvus.connect()
@@ -606,9 +612,10 @@ class Sync:
         """Finds and mends what no mark tells."""
         if missing := await self._milvus.missing_collections():
             log.warning("the collection %s is gone; it is made anew", ", ".join(missing))
-            self._incomplete = await self._milvus.open()
+            await self._milvus.open()
+            self._incomplete = True
         found = await self._integrity.compare(mend=True)
-        self._incomplete |= found.missing_vectors > 0  # rows deleted by hand, say
+        self._incomplete |= found.missing_vectors + found.stale_vectors > 0  # an older copy of the index, say
         self._swept = time.monotonic()
         if not found.ok:
             log.info("the sweep mends %s", found.model_dump())
@@ -648,6 +655,7 @@ class Sync:
     async def reembed(self, progress: Callable[[int, int], None]) -> int:
         """Drops the index, marks everything and indexes it with the embedder that is set."""
         total = 0
+        await self._milvus.missing_collections()  # an index that is away keeps what it has
         for kind in KINDS:  # first: wherever this dies, what the index lacks is marked
             after: Any = kind.first_key
             while rows := await self._graph.read(kind.page, after=after, limit=PAGE):

@@ -15,7 +15,7 @@ USING INDEX SEEK lesson:Lesson(tenant, rb_id)
 // All its properties at once: one by one, each is looked for from the first.
 WITH lesson, shown, properties(lesson) AS l
 WITH lesson, shown, l, coalesce(l.last_used_at, l.updated_at) AS moved
-WITH [l.rb_id, l.revision, l.version, l.status, l.namespace, l.scope, l.outcome, l.link_nodes[..10],
+WITH [l.rb_id, l.revision, l.version, l.status, l.namespace, l.scope, l.outcome, coalesce(l.link_nodes, [])[..10],
   toString(l.created_at), moved.epochMillis / 1000.0,
   coalesce(l.confidence_ahead[(timestamp() / 1000 - l.idle_since) / l.idle_period], l.confidence_ahead[-1], l.confidence),
   l.usage_count, coalesce(l.offered_count, 0),

@@ -3,5 +3,6 @@
 // returns: marked
 UNWIND $rows AS row
 MATCH (l:Lesson {tenant: $tenant, rb_id: row[0]})
-SET l.to_index = true, l.version = coalesce(l.version, 1), l.revision = coalesce(l.revision, $revision)
+SET l.to_index = true, l.version = coalesce(l.version, 1), l.revision = coalesce(l.revision, $revision),
+  l.link_nodes = coalesce(l.link_nodes, [])
 RETURN count(l) AS marked

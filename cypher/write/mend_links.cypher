@@ -13,7 +13,9 @@ CALL (l, links) {
   MATCH (m:Memory {tenant: $tenant, id: id})
   SET m.tenant = $tenant
   MERGE (l)-[:LEARNED_FROM]->(m)
-  SET m.reasoning_pointer_ids = [x IN coalesce(m.reasoning_pointer_ids, []) WHERE x <> l.rb_id] + l.rb_id
+  WITH l, m, id, CASE WHEN m.reasoning_pointer_ids IS :: LIST<INTEGER NOT NULL> NOT NULL THEN m.reasoning_pointer_ids ELSE [] END AS pointers
+  // Their order tells which was linked last.
+  SET m.reasoning_pointer_ids = CASE WHEN l.rb_id IN pointers THEN pointers ELSE pointers + l.rb_id END
   RETURN collect(id) AS found
 }
 WITH l, links, found, [x IN links WHERE NOT x IN found] AS lost

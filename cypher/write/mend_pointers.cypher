@@ -12,7 +12,7 @@ CALL (m) { // another tenant's lesson has nothing to do with it, whoever has dra
   DELETE foreign
 }
 WITH m, COLLECT { MATCH (m)<-[:LEARNED_FROM]-(l:Lesson) RETURN l.rb_id } AS linked
-WITH m, coalesce(m.reasoning_pointer_ids, []) + linked AS wanted
+WITH m, CASE WHEN m.reasoning_pointer_ids IS :: LIST<INTEGER NOT NULL> NOT NULL THEN m.reasoning_pointer_ids ELSE [] END + linked AS wanted // whoever made it by hand
 CALL (m, wanted) {
   UNWIND wanted AS rb_id
   WITH DISTINCT m, rb_id
@@ -21,9 +21,9 @@ CALL (m, wanted) {
   MERGE (l)-[r:LEARNED_FROM]->(m)
   WITH m, l, collect(r) AS same
   FOREACH (r IN same[1..] | DELETE r)
-  WITH m, l, m.id IN coalesce(l.link_nodes, []) AS known
-  FOREACH (_ IN CASE WHEN known THEN [] ELSE [1] END |
-    SET l.link_nodes = coalesce(l.link_nodes, []) + m.id, l.version = coalesce(l.version, 0) + 1, l.revision = $revision, l.to_index = true)
+  WITH m, l, CASE WHEN l.link_nodes IS :: LIST<STRING NOT NULL> NOT NULL THEN l.link_nodes ELSE [] END AS links
+  FOREACH (_ IN CASE WHEN m.id IN links THEN [] ELSE [1] END |
+    SET l.link_nodes = links + m.id, l.version = coalesce(l.version, 0) + 1, l.revision = $revision, l.to_index = true)
   RETURN collect(l.rb_id) AS found
 }
 SET m.reasoning_pointer_ids = found

@@ -246,6 +246,7 @@ async def test_tags_reorder_and_exclude_nothing(cairn: Service) -> None:
     assert set(_ids(plain)) == set(_ids(tagged))
     before, after = ({one["memory"]["id"]: one["score"] for one in answer["memories"]} for answer in (plain, tagged))
     assert after["C"] > before["C"] and after["P"] == pytest.approx(before["P"], abs=0.05)
+    assert _ids(tagged).index("C") < _ids(plain).index("C")
     assert _ids(await _recall(cairn, limit=200, tags=["nobody"])) == _ids(plain)
 
 

@@ -128,6 +128,30 @@ async def test_every_condition_holds_while_milvus_is_away(cairn: Service, monkey
     lessons = 'query($tags: [String!], $in: String) { searchLessons(query: "a closed harbour", tags: $tags, namespace: $in) { lesson { rbId } } }'
     assert (await cairn.ask(lessons))["searchLessons"] == [{"lesson": {"rbId": "1"}}]
     assert (await cairn.ask(lessons, tags=["nobody"]))["searchLessons"] == []
+    await cairn.remember(
+        lessons=[
+            _lesson(21, "A harbour is closed.", []),
+            _lesson(22, "A harbour is closed.", [], "ops/b"),
+            _lesson(23, "A harbour is closed.", [], "ops/b", "TEAM"),
+            _lesson(24, "A harbour is closed.", [], outcome="FAILURE"),
+        ]
+    )
+    found = (await cairn.ask(lessons, **{"in": "ops/a"}))["searchLessons"]
+    assert {one["lesson"]["rbId"] for one in found} == {"1", "21", "23", "24"}
+    for wanted, expected in (
+        ({}, {"1", "21", "23", "24"}),
+        ({"outcome": "FAILURE"}, {"24"}),
+        ({"minConfidence": 0.99}, set()),
+        ({"asOf": "2025-04-01T00:00:00Z"}, set()),
+    ):
+        answer = await _recall(cairn, namespace="ops/a", lessonLimit=50, **wanted)  # type: ignore[arg-type]
+        assert {one["lesson"]["rbId"] for one in answer["lessons"]} == expected, wanted
+    for rb_id in range(21, 25):
+        await cairn.ask("mutation($id: ID!) { deleteLesson(rbId: $id) { deleted } }", id=str(rb_id))
+    answer = await _recall(cairn, filter={"types": ["AgentAnswer"]})
+    assert _whys(answer) == {} and answer["paths"] == []
+    answer = await _recall(cairn, minWeight=0.95)
+    assert not {"NEAR", "FAR"} & (_whys(answer).keys() | _on_paths(answer))
     await cairn.cairn.graph.define("MATCH (n {tenant: 'another'}) DETACH DELETE n")
 
 
@@ -482,7 +506,8 @@ async def test_the_lessons_of_a_memory_are_bounded(cairn: Service, monkeypatch: 
 
 
 async def test_a_dense_hub_a_bridge_and_an_island(cairn: Service) -> None:
-    """A made-up map: a hub with many edges does not swallow the energy, a weak bridge leads on, cycles are walked once."""
+    """A made-up map: a hub with many edges does not swallow the energy, a weak bridge leads on to a small hub, cycles are
+    walked once."""
     ring = ["R1", "R2", "R3"]
     spokes = [f"SPOKE{n:02}" for n in range(60)]
     plain = {
@@ -498,6 +523,10 @@ async def test_a_dense_hub_a_bridge_and_an_island(cairn: Service) -> None:
         + [_edge("HC", "HUB", "CHAIN", 1.0), _edge("CS", "CHAIN", "SPARSE", 0.2), _edge("SB", "SPARSE", "BEYOND", 1.0)]
         + [_edge(f"{a}{b}", a, b, 1.0) for a, b in (("CHAIN", "R1"), ("R1", "R2"), ("R2", "R3"), ("R3", "CHAIN"))],
     )  # fmt: skip
+    await cairn.remember(
+        memories=[_event(f"HALL{n}", text=f"Hall {n}.") for n in range(4)],
+        edges=[_edge(f"SH{n}", "SPARSE", f"HALL{n}", 0.5) for n in range(4)],
+    )
     question = "What is sold on the clove market of Zanzibar?"
     answer = await _recall(cairn, question, hops=4)
     found = {one["memory"]["id"]: one for one in answer["memories"]}
@@ -510,6 +539,8 @@ async def test_a_dense_hub_a_bridge_and_an_island(cairn: Service) -> None:
         assert all(0 <= step["energy"] <= 1 and math.isfinite(step["energy"]) for step in way["steps"])
     passed_on = [found[id]["pathScore"] for id in spokes if id in found and found[id]["pathScore"]]
     assert found["CHAIN"]["pathScore"] > 2 * max(passed_on) and sum(passed_on) <= 1
+    halls = [found[f"HALL{n}"]["via"]["steps"] for n in range(4)]  # behind the weak bridge
+    assert all([step["memory"]["id"] for step in steps[:3]] == ["HUB", "CHAIN", "SPARSE"] for steps in halls)
     few, *more = [list(_whys(await _recall(cairn, question, hops=hops))) for hops in (1, 2, 3, 5)]
     assert all(order[0] == "HUB" and set(few[:5]) <= set(order[:10]) for order in more)  # nothing at the top is lost
 

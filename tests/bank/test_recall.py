@@ -206,6 +206,16 @@ def test_energies_are_finite_and_scores_fall(direct: dict[str, tuple[float, int]
     assert cover.choose_answer(energies, scores, scores, covered, words, question, 3) == answer[:3]
 
 
+def test_the_answer_goes_on_with_what_it_lacks() -> None:
+    """What covers another part of the question comes before what covers the same part with more energy."""
+    words = {id: words_of(text) for id, text in {"A": "a fox.", "B": "a fox, too.", "C": "a whale."}.items()}
+    question = Question(spellings("Where do the fox and the whale meet?"), Idf(words.values()))
+    covered = {id: question.covered(own.all) for id, own in words.items()}
+    energies = {"A": 1.0, "B": 0.9, "C": 0.3}
+    answer = cover.choose_answer(energies, {}, energies, covered, words, question, 3)
+    assert [id for id, _ in answer] == ["A", "C", "B"]
+
+
 def test_the_answer_goes_on_with_what_it_names() -> None:
     """Of two memories that add as little to what is covered, the one whose first words the answer names comes first."""
     texts = {"A": "The film. Directed by Ana Sol.", "B": "Lake Como: water.", "C": "Ana Sol: born in Lima."}

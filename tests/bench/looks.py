@@ -47,7 +47,7 @@ async def looked_at(driver: AsyncDriver, size: int) -> dict[str, int]:
         "a page of a type that nobody is": lambda: memories.page(
             MemoryFilter(types=(MemoryType.UserPreference,)), 20, None
         ),
-        "a page of a conversation": lambda: memories.page(MemoryFilter(conv_id="b"), 20, None),
+        "a page of a conversation": lambda: memories.page(MemoryFilter(conv_id="bench"), 20, None),
         "a page of lessons": lambda: lessons.page(LessonFilter(), 20, None),
         "a page of lessons of an empty namespace": lambda: lessons.page(LessonFilter(namespace="nobody/x"), 20, None),
         "the edges of 8 seeds": lambda: graph.read(

@@ -231,19 +231,22 @@ def _filter(question: Question) -> MemoryFilter:
 
 @dataclass(frozen=True)
 class Beside:
-    """The medians of a recall, of one with paths and reasons, and of its parts alone, in milliseconds; and by how many of
-    the questions: those during which the host took no processor away, if there were enough of them."""
+    """The medians of a recall, of one with paths and reasons, and of its parts alone, together and each, in milliseconds;
+    and by how many of the questions: those during which the host took no processor away, if there were enough of them."""
 
     plain: float
     explained: float
     bare: float
+    embedding: float
+    searches: float
+    edges: float
     quiet: int
     asked: int
 
     def __str__(self) -> str:
         return (
             f"recall takes {self.plain / self.bare:.2f} times its bare parts ({self.plain:.1f} and {self.bare:.1f} ms, in turn, "
-            f"without HTTP), with paths and reasons {self.explained / self.bare:.2f} times ({self.explained:.1f} ms); "
+            f"without HTTP; embedding {self.embedding:.1f}, searches {self.searches:.1f}, edges {self.edges:.1f}), with paths and reasons {self.explained / self.bare:.2f} times ({self.explained:.1f} ms); "
             f"the host took no processor away during {self.quiet} of {self.asked} questions"
         )
 
@@ -257,13 +260,12 @@ async def _beside_its_parts(cairn: Cairn, questions: Sequence[Question]) -> Besi
     async def recalled(query: str, explained: bool) -> None:
         await cairn.recall.recall(RecallQuery(query=query, filter=_filter(question), explained=explained))
 
-    async def timed(work: Awaitable[None]) -> float:
+    async def timed(work: Awaitable[Any]) -> float:
         start = time.perf_counter()
         await work
         return 1000 * (time.perf_counter() - start)
 
-    async def parts(query: str, calls: Sequence[Callable[[], Awaitable[Any]]]) -> None:
-        await cairn.embedder.query(query)
+    async def searched(calls: Sequence[Callable[[], Awaitable[Any]]]) -> None:
         for call in calls:
             await call()
 
@@ -280,9 +282,12 @@ async def _beside_its_parts(cairn: Cairn, questions: Sequence[Question]) -> Besi
         explained = await timed(recalled(f"{question.query}  ", explained=True)) if number % 2 else 0.0
         with _noted(cairn, client) as calls:
             plain = await timed(recalled(f"{question.query} ", explained=False))
-        bare = await timed(parts(f"{question.query}   ", calls))
+        parts = [
+            await timed(work)
+            for work in (cairn.embedder.query(f"{question.query}   "), searched(calls[:-1]), calls[-1]())
+        ]
         explained = explained or await timed(recalled(f"{question.query}  ", explained=True))
-        rounds.append((stolen() - before, [plain, explained, bare]))
+        rounds.append((stolen() - before, [plain, explained, sum(parts), *parts]))
     await client.close()
     quiet, kept = undisturbed(rounds)
     medians = (statistics.median(own) for own in zip(*kept, strict=True))

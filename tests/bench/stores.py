@@ -39,6 +39,10 @@ LEARNT = "query($q: String!) { searchLessons(query: $q, limit: 5) { score lesson
 PAGE = """query($after: String) { memories(first: 20, after: $after) { nodes { id text edges(first: 5) { nodes { text weight target { id text } } }
   lessons { rbId title } } pageInfo { endCursor } } }"""
 
+BARE_PAGE = """MATCH (n:Bare) WHERE n.id IS NOT NULL WITH n ORDER BY n.id DESC LIMIT 20
+  CALL (n) { OPTIONAL MATCH (n)-[r:BARE]->(t:Bare) WITH r, t LIMIT 5 RETURN collect([r.text, r.weight, t.id, t.text]) AS edges }
+  RETURN n.id, n.text, edges"""
+
 
 def text(chance: random.Random) -> str:
     return " ".join(chance.choices(WORDS, k=18)).capitalize() + f" {chance.randrange(10**6)}."
@@ -176,8 +180,14 @@ async def measure(
         "bare Neo4j read",
         lambda n: driver.execute_query("MATCH (n:Bare {id: $id}) RETURN n", id=f"N{chance.randrange(size)}"),
     )
+    await compared(
+        "a page of 20 with edges and lessons",
+        lambda n: service.ask_alone(PAGE),
+        "bare page of 20 with edges",
+        lambda n: driver.execute_query(BARE_PAGE),
+        warm=COUNTED,
+    )
     pages: dict[str, Call] = {
-        "a page of 20 with edges and lessons": lambda n: service.ask_alone(PAGE),
         "a page of 20 of a tag that every 35th has": lambda n: service.ask_alone(LISTED, filter={"tags": [WORDS[n % len(WORDS)]]}),
         "a page of a tag that nobody has": lambda n: service.ask_alone(LISTED, filter={"tags": [f"{n}"]}),
         "a page of a type that nobody is": lambda n: service.ask_alone(LISTED, filter={"types": ["UserPreference"]}),
@@ -232,6 +242,13 @@ async def measure(
                 },
             )
 
+    async def bare_client(place: int) -> None:
+        own_chance = random.Random(place)
+        for number in range(15):
+            await bare_hybrid(own_chance.choice(questions), MEMORIES, ("dense_vector",), "sparse_vector", CANDIDATES)
+            made = {"id": f"{stamp}bc{place}-{number}", "text": text(own_chance)}
+            await driver.execute_query("CREATE (n:Bare $made)", made=made)
+
     async def bare_upsert(number: int) -> None:
         row = {**unlike, "text": text(chance), "embedding_id": f"{stamp}bare{number % COUNTED}"}
         await client.upsert(MEMORIES, [row])
@@ -251,11 +268,16 @@ async def measure(
     note(table, "deleteMemory", f"{middle:.1f} / {high:.1f}")
 
     shown("16 clients at once", 0, 1)
-    start = time.perf_counter()
-    await asyncio.gather(*(client_at_work(place) for place in range(16)))
-    note(table, "16 clients, half reads half writes, calls/s", f"{16 * 30 / (time.perf_counter() - start):,.0f}")
+    for name, client_of in (
+        ("16 clients, half reads half writes", client_at_work),
+        ("  the same on the bare stores", bare_client),
+    ):
+        start = time.perf_counter()
+        await asyncio.gather(*(client_of(place) for place in range(16)))
+        note(table, f"{name}, calls/s", f"{16 * 30 / (time.perf_counter() - start):,.0f}")
     for name, used in service.memory().items():
-        note(table, f"memory of {name}, MB", f"{used:,.0f}")
+        bare = ", with the bare graph's records" if name == "Neo4j" else ""
+        note(table, f"memory of {name}{bare}, MB", f"{used:,.0f}")
 
 
 def note(table: dict[str, list[str]], name: str, value: str) -> None:

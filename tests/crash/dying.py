@@ -24,6 +24,7 @@ from api.settings import Settings
 from bank.embed import Embedder, WordLlamaModel
 from bank.milvus import LESSONS, MEMORIES
 from bank.rows import lesson_row, memory_row
+from bank.sweeps import SweepState
 from bank.vectors import Vectors
 from graph.model import embedding_id
 from graph.session import Graph, Transaction
@@ -45,6 +46,8 @@ SUBMIT = """mutation { submitSession(input: {convId: "{p}s", namespace: "{p}s", 
   steps: [{action: "refund", result: "done"}], answer: "{p} is refunded.", idempotencyKey: "{p}s"}) { id } }"""
 MERGE = 'mutation { consolidate(dryRun: false, namespace: "{p}") { nodes { merged { rbId } } } }'
 MUTATIONS = {
+    # The first, for it looks at the lessons of every trial before it.
+    "startSweep": "mutation { startSweep(kind: CONSOLIDATE) { state } }",
     "remember": """mutation { remember(input: {convId: "{p}",
       memories: [{event: {id: "{p}C", text: "{p} gamma happened."}},
                  {event: {id: "{p}A", text: "{p} alpha happened otherwise."}}],
@@ -83,10 +86,8 @@ MUTATIONS = {
 }
 # The text of the rows that the index gets before a repair.
 SPOILT = "A row that nobody has."
-# Mutations that do not die here, and why.
-SPARED = {
-    "startSweep": "what it starts are the steps of consolidate and prune, and notes of suggestions, which are found anew, behind the answer's back; begun again, it does them again",
-}
+# Of these it is acknowledged that they have begun. A sweep that dies is begun anew by whoever asks for it, or by the clock.
+BEGINNINGS = {"startSweep"}
 SNAPSHOT = """{
   conversation(convId: "{p}") { memories { id text embeddingId reasoningPointerIds lessons { rbId } }
     edges { id text weight source { id } target { id } } }
@@ -147,6 +148,9 @@ async def prepare(cairn: Cairn, mutation: str, trial: int) -> str:
         return session
     if mutation == "repair":
         await spoil(cairn, trial)
+    if mutation == "startSweep":  # the one that died with the last trial has not been heard of for a while
+        silent = "MATCH (s:Sweep {tenant: $tenant}) SET s.heard_at = s.heard_at - duration('PT1H')"
+        await cairn.graph._driver.execute_query(silent, tenant=cairn.graph.tenant)
     return ""
 
 
@@ -253,7 +257,14 @@ async def trial(settings: Settings, number: int, mutation: str, at: int, spoilt:
                 await asyncio.sleep(0.05)
                 report = await cairn.sync.compare()
             state = await snapshot(cairn, number - 1)
-            left = {"at_once": at_once, "state": state, "ok": report.ok, "report": report.model_dump()}
+            sweeps = [str(sweep.kind) for sweep in await cairn.sweeps.states()]
+            left = {
+                "at_once": at_once,
+                "state": state,
+                "sweeps": sweeps,
+                "ok": report.ok,
+                "report": report.model_dump(),
+            }
         await ask(cairn, BEFORE, number)
         made = await prepare(cairn, mutation, number)
         tell({"trial": number, "left": left, "before": await snapshot(cairn, number)})
@@ -262,7 +273,10 @@ async def trial(settings: Settings, number: int, mutation: str, at: int, spoilt:
             await ask(cairn, MUTATIONS[mutation].replace("{m}", made), number)
             tell({"trial": number, "acknowledged": True})
             await asyncio.sleep(0)
-            while await cairn.sync.pending():  # what follows the acknowledgement has steps too
+            # What follows the acknowledgement has steps, too.
+            while await cairn.sync.pending() or SweepState.RUNNING in [
+                one.state for one in await cairn.sweeps.states()
+            ]:
                 await asyncio.sleep(0.02)
             death.at = None
             tell({"trial": number, "after": await snapshot(cairn, number), "steps": death.steps})

@@ -17,6 +17,7 @@ import bank.sync
 from api.settings import Settings
 from bank.integrity import Integrity
 from bank.milvus import LESSONS, MEMORIES, IndexAway
+from bank.sync import Sync
 from graph.model import embedding_id
 from tests.milvus import MilvusServer
 from tests.ports import free_port
@@ -212,6 +213,81 @@ async def test_the_service_starts_while_milvus_is_away(settings: Settings, milvu
         await _until_found(service, "before the index", {"EARLY"}, SOON)
 
 
+async def test_what_an_earlier_service_left_is_not_hidden(
+    settings: Settings, milvus: MilvusServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was acknowledged while Milvus was away, and the service that starts next finds it away, too: when it is back, answers
+    come from the graph and say so until what was left is indexed."""
+    own = {"milvus_uri": milvus.uri, "milvus_database": "", "tenant": f"{settings.tenant}-l"}
+    async with serving(settings.model_copy(update={**own, "port": free_port()})) as service:
+        milvus.stop()
+        await service.remember(memories=[{"event": {"id": "LEFT", "text": "Left behind by the first one."}}])
+    with monkeypatch.context() as patch:
+        go_on = _hold(patch, Sync, "drain")
+        async with serving(settings.model_copy(update={**own, "port": free_port()})) as service:
+            milvus.start()
+            started, degraded = time.monotonic(), "Milvus is away"
+            while "is away" in degraded:
+                found, said = await _answered(service, "left behind")
+                assert [hit["memory"]["id"] for hit in found["searchMemories"]] == ["LEFT"] and said is not None
+                assert time.monotonic() - started < SOON, "it does not look for Milvus again"
+                degraded = said
+                await asyncio.sleep(0.1)
+            assert "is behind" in degraded
+            go_on.set()
+            await _until_found(service, "left behind", {"LEFT"}, SOON)
+
+
+async def test_an_older_index_with_as_many_rows_is_noticed(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sweep that follows each start finds that rows are of older texts; from then on, until they are not, answers come
+    from the graph and say so."""
+    if settings.milvus_uri is not None:
+        pytest.skip("this run uses a Milvus server, not Milvus Lite")
+    own = settings.model_copy(
+        update={
+            "data": tmp_path,
+            "port": free_port(),
+            "tenant": f"{settings.tenant}-older",
+            "neo4j_http_port": free_port(),
+        }
+    )
+    async with serving(own) as cairn:
+        await cairn.remember(memories=[{"event": {"id": f"O{n}", "text": f"Ferry {n} left."}} for n in range(5)])
+        assert (await cairn.settled())["ok"]
+    file = tmp_path / "milvus.db"
+    older = file.read_bytes()
+    async with serving(own) as cairn:
+        await cairn.remember(
+            memories=[{"event": {"id": f"O{n}", "text": f"A zeppelin took off, {n}."}} for n in range(5)]
+        )
+        assert (await cairn.settled())["ok"]
+    file.write_bytes(older)
+    with monkeypatch.context() as patch:
+        go_on = _hold(patch, Sync, "drain")
+        async with serving(own) as cairn:
+            started = time.monotonic()
+            while (answer := await _answered(cairn, "zeppelin"))[1] is None:
+                assert time.monotonic() - started < SOON, "it is not noticed"
+                await asyncio.sleep(0.05)
+            assert len(answer[0]["searchMemories"]) == 5 and "is behind" in str(answer[1])
+            go_on.set()
+            await _until_found(cairn, "zeppelin", {f"O{n}" for n in range(5)}, SOON)
+
+
+def _hold(patch: pytest.MonkeyPatch, owner: type, name: str) -> asyncio.Event:
+    """From here on this method waits until it is told to go on."""
+    method, go_on = getattr(owner, name), asyncio.Event()
+
+    async def when_told(*given: Any, **named: Any) -> Any:
+        await go_on.wait()
+        return await method(*given, **named)
+
+    patch.setattr(owner, name, when_told)
+    return go_on
+
+
 async def test_milvus_lite_is_started_again(cairn: Service, settings: Settings) -> None:
     """The embedded index dies: the service starts it again by itself."""
     if settings.milvus_uri is not None:
@@ -312,14 +388,8 @@ async def test_an_index_that_is_gone_at_the_start_hides_nothing(
         file.write_bytes(older)
     else:
         file.unlink()
-    compare, go_on = Integrity.compare, asyncio.Event()
-
-    async def when_told(self: Integrity, *given: Any, **named: Any) -> Any:
-        await go_on.wait()
-        return await compare(self, *given, **named)
-
     with monkeypatch.context() as patch:
-        patch.setattr(Integrity, "compare", when_told)
+        go_on = _hold(patch, Integrity, "compare")
         async with serving(own) as cairn:
             found, degraded = await _answered(cairn, "ferry Calais")
             assert len(found["searchMemories"]) == 20 and found["recall"]["memories"]
@@ -341,13 +411,18 @@ async def test_dropped_collections_are_rebuilt_with_the_same_answers(cairn: Serv
             for n in range(60)
         ],
         lessons=[
-            {"rbId": str(900 + n), "keyLesson": f"Ask port {n} twice.", "contextToPrefer": f"Ship {n} is late."}
+            {"rbId": str(900 + n), "keyLesson": f"Ask port {n} twice.", "contextToPrefer": f"Ship {n} is late.", "linkNodes": [f"R{n}"]}
             for n in range(20)
         ],
-    )
+        edges=[
+            {"source": f"R{n}", "target": f"R{(n * 7 + 5) % 60}", "text": f"Both came on day {n % 9}.", "weight": 0.5 + n / 120}
+            for n in range(60) if n != (n * 7 + 5) % 60
+        ],
+    )  # fmt: skip
     query = """{ searchMemories(query: "steel for port 5", limit: 20) { score memory { id } }
       searchLessons(query: "the ship is late", limit: 10) { semantic lesson { rbId } }
-      recall(input: {query: "Which ship brought steel to port 5?"}) { memories { score memory { id } } lessons { lesson { rbId } } } }"""
+      recall(input: {query: "Which ship brought steel to port 5?"}) { context paths { text }
+        memories { score why via { text } memory { id } } lessons { via lesson { rbId } } } }"""
     before = await cairn.ask(query)
     client = cairn.cairn.vectors.milvus.client
     await client.drop_collection("graphembeddings")
@@ -361,10 +436,12 @@ async def test_dropped_collections_are_rebuilt_with_the_same_answers(cairn: Serv
     for old, new in ((before, after), (before["recall"], after["recall"])):
         for name in ("searchMemories", "memories"):
             hits = list(zip(old.get(name, ()), new.get(name, ()), strict=True))
-            assert all(one["memory"] == other["memory"] for one, other in hits)
+            assert all(one | {"score": 0} == other | {"score": 0} for one, other in hits)
             assert all(other["score"] == pytest.approx(one["score"], abs=1e-4) for one, other in hits)
     assert after["recall"]["lessons"] == before["recall"]["lessons"]
-    assert after["recall"]["memories"] and after["recall"]["lessons"]
+    assert after["recall"]["context"] == before["recall"]["context"]
+    assert after["recall"]["paths"] == before["recall"]["paths"]
+    assert after["recall"]["memories"] and after["recall"]["lessons"] and after["recall"]["paths"]
     assert [hit["lesson"] for hit in after["searchLessons"]] == [hit["lesson"] for hit in before["searchLessons"]]
 
 

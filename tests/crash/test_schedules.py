@@ -14,8 +14,9 @@ MEMORIES = [f"S{n}" for n in range(5)]
 LESSONS = ["1", "2", "3"]
 WORDS = ["anchor", "beacon", "compass", "drift", "ebb"]
 some_memory, some_lesson, some_word = st.sampled_from(MEMORIES), st.sampled_from(LESSONS), st.sampled_from(WORDS)
-SEEN = """{ memories(first: 50) { nodes { id text reasoningPointerIds edges { nodes { id } } } }
+SEEN = """{ memories(first: 50) { nodes { id text reasoningPointerIds edges { nodes { id text } } } }
   lessons(first: 50) { nodes { rbId keyLesson linkNodes lostSources } } }"""
+LEARNT = "query($q: String!) { searchLessons(query: $q, limit: 50) { lesson { rbId keyLesson } } }"
 FOUND = "query($q: String!) { searchMemories(query: $q, limit: 50) { bm25Score memory { id text } } }"
 
 
@@ -32,6 +33,7 @@ async def test_two_hundred_schedules_match_a_plain_model(cairn: Service) -> None
             self.http = httpx.Client(base_url=address, timeout=30)
             self.texts: dict[str, str] = {}
             self.edges: dict[str, tuple[str, str]] = {}
+            self.sentences: dict[str, str] = {}
             self.lessons: dict[str, str] = {}
             self.links: dict[str, list[str]] = {}
             self.lost: dict[str, list[str]] = {}
@@ -78,7 +80,7 @@ async def test_two_hundred_schedules_match_a_plain_model(cairn: Service) -> None
             assert (gone["deleted"], gone["edgesRemoved"]) == (key in self.texts, len(edges))
             self.texts.pop(key, None)
             for edge in edges:
-                del self.edges[edge]
+                del self.edges[edge], self.sentences[edge]
             for rb_id, nodes in self.links.items():
                 if key in nodes:
                     nodes.remove(key)
@@ -92,6 +94,23 @@ async def test_two_hundred_schedules_match_a_plain_model(cairn: Service) -> None
             assert self._refused(answer) != possible
             if possible:
                 self.edges[edge["id"]] = (source, end)  # type: ignore[index]
+                self.sentences[edge["id"]] = "Joined."  # type: ignore[index]
+
+        @rule(source=some_memory, end=some_memory, word=some_word, parted=st.booleans())
+        def join_otherwise(self, source: str, end: str, word: str, parted: bool) -> None:
+            edge, there = f"{source}{end}", f"{source}{end}" in self.edges
+            if parted:
+                gone = self._ask("mutation($id: ID!) { deleteEdge(id: $id) { deleted } }", id=edge)["data"][
+                    "deleteEdge"
+                ]
+                assert gone["deleted"] == there
+                self.edges.pop(edge, None)
+                self.sentences.pop(edge, None)
+                return
+            change = "mutation($id: ID!, $t: String!) { updateEdge(id: $id, text: $t) { id } }"
+            assert self._refused(self._ask(change, id=edge, t=f"Joined by a {word}.")) != there
+            if there:
+                self.sentences[edge] = f"Joined by a {word}."
 
         @rule(rb_id=some_lesson, word=some_word, sources=st.lists(some_memory, unique=True, max_size=3))
         def learn(self, rb_id: str, word: str, sources: list[str]) -> None:
@@ -125,6 +144,14 @@ async def test_two_hundred_schedules_match_a_plain_model(cairn: Service) -> None
                 )
                 self.lost[rb_id] = self.lost[rb_id] if apart else [x for x in self.lost[rb_id] if x != key]
 
+        @rule(rb_id=some_lesson, word=some_word)
+        def revise(self, rb_id: str, word: str) -> None:
+            change = "mutation($r: ID!, $t: String!) { updateLesson(rbId: $r, patch: {keyLesson: $t, contextToPrefer: $t}) { rbId } }"
+            answer = self._ask(change, r=rb_id, t=f"Rather the {word}.")
+            assert self._refused(answer) == (rb_id not in self.lessons)
+            if rb_id in self.lessons:
+                self.lessons[rb_id] = f"Rather the {word}."
+
         @rule(rb_id=some_lesson)
         def forget(self, rb_id: str) -> None:
             gone = self._ask("mutation($id: ID!) { deleteLesson(rbId: $id) { deleted } }", id=rb_id)["data"][
@@ -140,6 +167,8 @@ async def test_two_hundred_schedules_match_a_plain_model(cairn: Service) -> None
             by_words = {hit["memory"]["id"] for hit in hits if hit["bm25Score"]}
             assert by_words == {key for key, text in self.texts.items() if word in text}
             assert {hit["memory"]["id"]: hit["memory"]["text"] for hit in hits} == self.texts
+            learnt = self._ask(LEARNT, q=word)["data"]["searchLessons"]
+            assert {hit["lesson"]["rbId"]: hit["lesson"]["keyLesson"] for hit in learnt} == self.lessons
 
         @invariant()
         def both_sides_are_as_the_model_says(self) -> None:
@@ -150,8 +179,8 @@ async def test_two_hundred_schedules_match_a_plain_model(cairn: Service) -> None
                 assert set(node["reasoningPointerIds"]) == {
                     rb_id for rb_id, nodes in self.links.items() if key in nodes
                 }
-                assert {edge["id"] for edge in node["edges"]["nodes"]} == {
-                    e for e, ends in self.edges.items() if key in ends
+                assert {edge["id"]: edge["text"] for edge in node["edges"]["nodes"]} == {
+                    e: self.sentences[e] for e, ends in self.edges.items() if key in ends
                 }
             lessons = {node["rbId"]: node for node in seen["lessons"]["nodes"]}
             assert {key: node["keyLesson"] for key, node in lessons.items()} == self.lessons
@@ -161,7 +190,7 @@ async def test_two_hundred_schedules_match_a_plain_model(cairn: Service) -> None
 
     chosen = settings(
         max_examples=200,
-        stateful_step_count=6,
+        stateful_step_count=12,
         derandomize=True,
         deadline=None,
         suppress_health_check=list(HealthCheck),
