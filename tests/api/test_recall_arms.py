@@ -91,6 +91,15 @@ async def test_each_arm_brings_its_memory_and_says_so(cairn: Service) -> None:
     assert whys["NAMED"] == 'Named in SEED ("Quenvil").' and whys["TAUGHT"] == "Lesson 1 was learnt from it."
 
 
+async def test_what_meaning_alone_finds_says_so(cairn: Service) -> None:
+    """It shares no word with the question."""
+    await cairn.remember(memories=[_event("MEANT", text="Automobiles get repaired there.", tags=["garage"])])
+    answer = await _recall(cairn, "Who mends a broken car?", filter={"tags": ["garage"]})
+    assert _whys(answer) == {"MEANT": "Found by meaning."}
+    assert [(one["vectorScore"] is None, one["bm25Score"]) for one in answer["memories"]] == [(False, None)]
+    await cairn.ask('mutation { deleteMemory(id: "MEANT") { deleted } }')
+
+
 @pytest.mark.parametrize("odd", sorted(EVERYTHING))
 async def test_no_condition_lets_anything_slip_through_any_arm(cairn: Service, odd: str) -> None:
     """The memory of one arm fails a condition, all others pass: it is neither in the answer nor on a path of it."""

@@ -289,6 +289,15 @@ def test_the_context_keeps_its_budget_and_whole_sentences(budget: int) -> None:
             assert line.endswith(('here. It goes on for a while."', 'is here." (shortened)'))
 
 
+@given(st.integers(0, 300))
+def test_whatever_the_budget_the_best_are_told(budget: int) -> None:
+    """Of memories that are as long as each other those of the first ranks, and no other."""
+    ranks = "739124586"
+    text, _ = context.build([_memory(f"N{n}", f"Fact {n} is here.") for n in ranks], [], budget)
+    told = {n for n in ranks if f'"Fact {n} is here."' in text}
+    assert told == set(ranks[: len(told)])
+
+
 def test_a_memory_is_shortened_by_sentences_and_no_more_than_it_must() -> None:
     """No sentence ends after an abbreviation, an initial or before a small letter; as many as fit are told."""
     sentences = [
