@@ -1,4 +1,8 @@
-"""Loads every statement in `cypher/` by its name; the folder it lies in is its access mode."""
+"""Loads every statement in `cypher/` by its name; the folder it lies in is its access mode.
+
+`USING INDEX SEEK` stands in a statement that Neo4j was seen to plan without it by a scan of an index, or by another index:
+for some seconds behind a first load its statistics do not know what the index has.
+"""
 
 import re
 from dataclasses import dataclass

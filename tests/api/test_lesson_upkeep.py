@@ -109,6 +109,19 @@ async def test_links_are_suggested_with_a_reason(cairn: Service) -> None:
     assert (await cairn.ask("{ lesson(rbId: 1) { links { type } } }"))["lesson"]["links"] == []
 
 
+async def test_a_shared_source_suggests_a_link_whatever_the_index_says(cairn: Service) -> None:
+    """The row of one of the two is of an older text, near to the other: that they were learnt from the same memory the graph
+    knows."""
+    service = cairn.cairn
+    found = await service.bank.lessons.by_id([7, 8])
+    near, nearer = await service.embedder.passages([found[7].key_lesson, found[7].context_to_prefer])
+    stale = lesson_row(found[8], service.graph.tenant, near, nearer)
+    await service.vectors.upsert(LESSONS, [stale | {"revision": stale["revision"] - 1}])
+    assert (await suggestions(cairn, rbId="7"))["7", "8"][0] == "CAUSES"
+    assert (await suggestions(cairn))["7", "8"][0] == "CAUSES"
+    await cairn.ask("mutation { repair(dryRun: false) { ok } }")
+
+
 async def test_suggestions_of_one_lesson_or_one_namespace(cairn: Service) -> None:
     """Whatever the ids of the others; with a namespace, of its lessons and those they meet."""
     assert set(await suggestions(cairn, rbId="6")) == {("5", "6")}

@@ -1,7 +1,7 @@
 """How well and how fast things are found: BM25 alone, dense alone, hybrid, and hybrid with the walk.
 
-Hybrid (`recall` with hops: 0) and the walk (hops: 3) are asked over HTTP, each of a service that has just started, so
-that no question was embedded before. Then the service is stopped and its stores are opened here: BM25 and dense alone
+Hybrid (`recall` with hops: 0) and the walk (hops: 3) are asked over HTTP, each of a service that has started some seconds
+ago, so that no question was embedded before. Then the service is stopped and its stores are opened here: BM25 and dense alone
 are the index's own lists, and the bare parts are the calls that recall made (embedding, searches, the seeds' edges),
 made again alone, one after the other.
 """
@@ -42,6 +42,9 @@ HOPS = {"hybrid": 0, "hybrid + walk": 3}
 NAMES = (*sets.FILES, sets.MADE)
 EMBEDDERS = ("onnx", "wordllama")
 WARM_ROUNDS = 2
+WARM_UP_SECONDS = (
+    15  # after which a service that has just started is as quick as it will be: it warms up behind its start
+)
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,7 @@ async def _over_http(asked: QuestionSet, embedder: str, folder: Path, notes: lis
         if asked.of_lessons and hops:
             continue
         async with measured(embedder, folder=folder) as service:
+            await asyncio.sleep(WARM_UP_SECONDS)
 
             async def ask(question: Question, hops: int = hops, service: Measured = service) -> list[str]:
                 return await _asked(service.ask_alone, asked, question, hops)
