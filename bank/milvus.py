@@ -183,9 +183,8 @@ class Milvus:
 
     # ------------------------------------------------------------ collections
 
-    async def open(self) -> bool:
-        """Makes the collections that are missing, and says whether there were any; refuses those that another embedder has
-        filled."""
+    async def open(self) -> None:
+        """Makes the collections that are missing; refuses those that another embedder has filled."""
         missing = await self.missing_collections()
         await asyncio.gather(*(self._create(name) for name in missing))
         for name in (name for name in KEYS if name not in missing):
@@ -198,7 +197,6 @@ class Milvus:
                     "`make reembed` to index everything anew."
                 )
             await self.call(self.client.load_collection(name, timeout=SECONDS))
-        return bool(missing)
 
     async def rebuild(self) -> None:
         """Drops both collections and makes them anew, empty."""
