@@ -243,16 +243,7 @@ async def test_an_older_index_with_as_many_rows_is_noticed(
 ) -> None:
     """The sweep that follows each start finds that rows are of older texts; from then on, until they are not, answers come
     from the graph and say so."""
-    if settings.milvus_uri is not None:
-        pytest.skip("this run uses a Milvus server, not Milvus Lite")
-    own = settings.model_copy(
-        update={
-            "data": tmp_path,
-            "port": free_port(),
-            "tenant": f"{settings.tenant}-older",
-            "neo4j_http_port": free_port(),
-        }
-    )
+    own = _on_a_file(settings, tmp_path, "older")
     async with serving(own) as cairn:
         await cairn.remember(memories=[{"event": {"id": f"O{n}", "text": f"Ferry {n} left."}} for n in range(5)])
         assert (await cairn.settled())["ok"]
@@ -274,6 +265,14 @@ async def test_an_older_index_with_as_many_rows_is_noticed(
             assert len(answer[0]["searchMemories"]) == 5 and "is behind" in str(answer[1])
             go_on.set()
             await _until_found(cairn, "zeppelin", {f"O{n}" for n in range(5)}, SOON)
+
+
+def _on_a_file(settings: Settings, folder: Path, name: str) -> Settings:
+    """The settings of a service whose index is a file in this folder."""
+    if settings.milvus_uri is not None:
+        pytest.skip("this run uses a Milvus server, not Milvus Lite")
+    own = {"data": folder, "tenant": f"{settings.tenant}-{name}", "port": free_port(), "neo4j_http_port": free_port()}
+    return settings.model_copy(update=own)
 
 
 def _hold(patch: pytest.MonkeyPatch, owner: type, name: str) -> asyncio.Event:
@@ -363,16 +362,7 @@ async def test_an_index_that_is_gone_at_the_start_hides_nothing(
 ) -> None:
     """The file was lost while the service was stopped, or replaced by an older copy: until the index is whole, answers come
     from the graph and say so, and something is pending."""
-    if settings.milvus_uri is not None:
-        pytest.skip("this run uses a Milvus server, not Milvus Lite")
-    own = settings.model_copy(
-        update={
-            "data": tmp_path,
-            "port": free_port(),
-            "tenant": f"{settings.tenant}-gone-{put_back}",
-            "neo4j_http_port": free_port(),
-        }
-    )
+    own = _on_a_file(settings, tmp_path, f"gone-{put_back}")
     ferries = [{"event": {"id": f"GONE-{n}", "text": f"Ferry {n} left Calais."}} for n in range(20)]
     lesson = {"rbId": "7777", "keyLesson": "Look at the tides.", "contextToPrefer": "A ferry left late."}
     async with serving(own) as cairn:
