@@ -27,10 +27,12 @@ NEW_WORDS = 6.0  # how much more a step counts that leads to words the seed lack
 NAMES_DENSE, NAMES_LEAD, NAMES_JOINED, NAMES_BEST = 0.7, 0.3, 0.5, 20
 SENTENCE = 0.4  # what a memory gains with a sentence that says most of the question; as much for one at its edges
 SENTENCE_AGAIN = 0.8  # what a hit of a second search gains that such an edge joins to the seed
-# What the answer is chosen by: where the energy ended up, what the first search said.
-LOG_ENERGY, FIRST_FOUND = 0.7, 0.5
+LOG_ENERGY = 0.7  # how much it counts in the answer where the energy ended up
+# What a memory loses in the answer that the first search has not found, for each of the first four before it: a walk that
+# went astray has the first places, not all of them.
+NOT_FOUND_FIRST = 0.4
 NEW_IN_ANSWER = 5.0
-NAMED_IN_ANSWER, NAMING = 1.0, 5  # what a memory gains that the answer names; the first so many of it count
+NAMED_IN_ANSWER, FIRST = 1.0, 5  # what a memory gains that the answer names; the first so many of it count
 JOINED = 4.0  # the rarity (a sum of idf) of a thing that joins two texts as well as any
 RAREST = 8  # words that stand for the names of a text without capital letters
 
@@ -262,23 +264,28 @@ def choose_answer(
     limit: int,
 ) -> list[tuple[str, float]]:
     """At most so many, best first, with a score from 1 down to 0 that falls with the rank: of the best by energy those
-    first that the first search found, that add most to the answer, and whose first words the question or the answer so
-    far names; then the others by energy, then by what the first search said of them."""
+    first that add most to the answer, whose first words the question or the answer so far names and, the further down the
+    more, that the first search found; then the others by energy, then by what the first search said of them."""
     logs = {id: math.log(value) for id, value in energy.items() if value > 0}
     order = best_first(logs)
     left, seen = order[:BEST], 0
-    own = {id: LOG_ENERGY * logs[id] + FIRST_FOUND * hybrid.get(id, 0.0) for id in left}
+    own = {id: LOG_ENERGY * logs[id] for id in left}
+    not_found = {id: NOT_FOUND_FIRST * (1 - hybrid.get(id, 0.0)) for id in left}
     named = dict.fromkeys(left, 0.0)  # what comes first comes for itself
     chosen: list[tuple[str, float]] = []
     value = math.inf
     while left and len(chosen) < limit:
-        values = {id: own[id] + NEW_IN_ANSWER * question.share(covered[id] & ~seen) + named[id] for id in left}
+        places = min(len(chosen), FIRST - 1)
+        values = {
+            id: own[id] + NEW_IN_ANSWER * question.share(covered[id] & ~seen) + named[id] - places * not_found[id]
+            for id in left
+        }
         best = max(left, key=values.__getitem__)
         value = min(value, values[best])  # what was named by the last one may be worth more than it
         chosen.append((best, value))
         left.remove(best)
         seen |= covered[best]
-        if len(chosen) <= NAMING:
+        if len(chosen) <= FIRST:
             names = question.asked.union(names_for(words[best], question))
             for id in left:
                 named[id] = max(named[id], NAMED_IN_ANSWER * question.lead_match(words[id].lead, names))

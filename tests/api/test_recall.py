@@ -34,7 +34,7 @@ async def records(cairn: Service) -> None:
             {"dataSource": {"id": "ISLAND", "text": "Mosses under a microscope.", "ingestionTime": "2025-03-03T00:00:00Z"}},
             {"dataSource": {"id": "LATE", "text": "Tram drivers, minutes.", "ingestionTime": "2025-06-01T00:00:00Z"}},
             {"dataSource": {"id": "TAUGHT", "text": "Invoices of a bakery.", "ingestionTime": "2025-03-03T00:00:00Z"}},
-            {"userPreference": {"id": "P", "text": "Tables rather than prose, please.", "ingestionTime": "2025-03-03T00:00:00Z"}},
+            {"userPreference": {"id": "P", "text": "Tables rather than prose, please.", "tags": ["style"], "ingestionTime": "2025-03-03T00:00:00Z"}},
         ],
         edges=[
             {"id": "AB", "source": "A", "target": "B", "text": "The harbour closed because the crane operators walked out.", "weight": 0.9, "createdTime": "2025-03-02T00:00:00Z"},
@@ -246,7 +246,9 @@ async def test_tags_reorder_and_exclude_nothing(cairn: Service) -> None:
     assert set(_ids(plain)) == set(_ids(tagged))
     before, after = ({one["memory"]["id"]: one["score"] for one in answer["memories"]} for answer in (plain, tagged))
     assert after["C"] > before["C"] and after["P"] == pytest.approx(before["P"], abs=0.05)
-    assert _ids(tagged).index("C") < _ids(plain).index("C")
+    assert _ids(plain).index("LATE") < _ids(plain).index("P")
+    styled = _ids(await _recall(cairn, limit=200, tags=["style"]))
+    assert styled.index("P") < styled.index("LATE")
     assert _ids(await _recall(cairn, limit=200, tags=["nobody"])) == _ids(plain)
 
 

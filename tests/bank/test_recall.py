@@ -227,6 +227,16 @@ def test_the_answer_goes_on_with_what_it_names() -> None:
     assert [id for id, _ in answer] == ["A", "C", "B"]
 
 
+def test_a_walk_that_went_astray_leaves_places_to_what_was_found() -> None:
+    """What edges alone have led to may come first, but what the first search found has one of the first five places."""
+    words = {id: words_of("a fox.") for id in ("FOUND", *"ABCDEFG")}
+    question = Question(spellings("Where is the fox?"), Idf(words.values()))
+    covered = {id: question.covered(own.all) for id, own in words.items()}
+    energies = {**dict.fromkeys("ABCDEFG", 2.7), "FOUND": 0.3}
+    answer = cover.choose_answer(energies, {"FOUND": 1.0}, energies, covered, words, question, 8)
+    assert [id for id, _ in answer] == ["A", "B", "C", "D", "FOUND", "E", "F", "G"]
+
+
 # ---------------------------------------------------------------- the context
 
 
