@@ -2,8 +2,8 @@
 
 Hybrid (`recall` with hops: 0) and the walk (hops: 3) are asked over HTTP, each of a service that has started some seconds
 ago, so that no question was embedded before. Then the service is stopped and its stores are opened here: BM25 and dense alone
-are the index's own lists, and the bare parts are the calls that recall made (embedding, searches, the seeds' edges),
-made again alone, one after the other.
+are the index's own lists, the reference is the recipe that recall was made from (reference.py), and the bare parts are the
+calls that recall made (embedding, searches, the seeds' edges), made again alone, one after the other.
 """
 
 import asyncio
@@ -29,6 +29,7 @@ from bank.cover import Source
 from bank.model import LessonQuery, RecallQuery
 from graph.model import MemoryFilter
 from tests.bench import picture, sets
+from tests.bench.reference import Reference
 from tests.bench.service import Measured, Round, measured, new_folder, stolen, undisturbed
 from tests.bench.sets import DATA, Question, QuestionSet
 from tests.bench.stores import REMEMBER, shown
@@ -39,6 +40,7 @@ BATCH = 500
 RECALL = "query($input: RecallInput!) { recall(input: $input) { memories { memory { id convId } } } }"
 LESSONS = "query($q: String!) { searchLessons(query: $q, limit: 12) { lesson { title } } }"
 HOPS = {"hybrid": 0, "hybrid + walk": 3}
+REFERENCE = "reference"
 NAMES = (*sets.FILES, sets.MADE)
 EMBEDDERS = ("onnx", "wordllama")
 WARM_ROUNDS = 2
@@ -82,12 +84,12 @@ async def run(sizes: Sequence[int] = (), only: Sequence[str] = ()) -> None:
     print(table(rows))
     print("\n" + "\n".join(notes))
     if {row.embedder for row in rows} == set(EMBEDDERS):
-        PICTURE.write_text(picture.drawn(rows), encoding="utf-8")
+        PICTURE.write_text(picture.drawn(row for row in rows if row.arm != REFERENCE), encoding="utf-8")
         print(f"\nThe picture is {PICTURE.parent.name}/{PICTURE.name}")
 
 
 def table(rows: Iterable[Row]) -> str:
-    order = ["BM25", "dense", *HOPS]
+    order = ["BM25", "dense", "hybrid", REFERENCE, "hybrid + walk"]
     lines = [
         "| set | embedder | searched by | recall@2 | recall@5 | recall@10 | any@5 | all@5 | p50 ms | p95 ms |",
         "|---|---|---|---|---|---|---|---|---|---|",
@@ -139,11 +141,15 @@ async def _asked(
     if asked.of_lessons:
         answer = await ask(LESSONS, q=question.query)
         return [hit["lesson"]["title"] for hit in answer["searchLessons"]]
-    wanted: dict[str, Any] = {"query": question.query, "hops": hops, "limit": 50 if asked.of_talks else 10}
+    wanted: dict[str, Any] = {"query": question.query, "hops": hops, "limit": _limit(asked)}
     if question.tag is not None:
         wanted["filter"] = {"tags": [question.tag]}
     memories = (await ask(RECALL, input=wanted))["recall"]["memories"]
     return _names(asked, [hit["memory"]["id"] for hit in memories])
+
+
+def _limit(asked: QuestionSet) -> int:
+    return 50 if asked.of_talks else 10
 
 
 def _names(asked: QuestionSet, ids: Iterable[str]) -> list[str]:
@@ -206,8 +212,14 @@ async def _on_the_stores(
             await _row(asked, embedder, "dense", lambda question: _by_meaning(cairn, asked, question)),
         ]
         if not asked.of_lessons:
+            reference = Reference(cairn)
+
+            async def by_reference(question: Question) -> list[str]:
+                return _names(asked, await reference.ids(question.query, _filter(question), _limit(asked)))
+
+            rows.append(await _row(asked, embedder, REFERENCE, by_reference))
             (walk,) = [row for row in so_far if row.arm == "hybrid + walk" and (row.set, row.embedder) == (asked.name, embedder)]  # fmt: skip
-            beside = await _beside_its_parts(cairn, asked.questions)
+            beside = await _beside_its_parts(cairn, reference, asked.questions)
             notes.append(f"{asked.name}, {embedder}: {beside}; p95 is {walk.p95 / walk.p50:.1f} times p50")
         return rows
 
@@ -235,11 +247,13 @@ def _filter(question: Question) -> MemoryFilter:
 
 @dataclass(frozen=True)
 class Beside:
-    """The medians of a recall, of one with paths and reasons, and of its parts alone, together and each, in milliseconds;
-    and by how many of the questions: those during which the host took no processor away, if there were enough of them."""
+    """The medians of a recall, of one with paths and reasons, of the reference, and of a recall's parts alone, together and
+    each, in milliseconds; and by how many of the questions: those during which the host took no processor away, if there
+    were enough of them."""
 
     plain: float
     explained: float
+    reference: float
     bare: float
     embedding: float
     searches: float
@@ -251,15 +265,17 @@ class Beside:
         return (
             f"recall takes {self.plain / self.bare:.2f} times its bare parts ({self.plain:.1f} and {self.bare:.1f} ms, in turn, "
             f"without HTTP; embedding {self.embedding:.1f}, searches {self.searches:.1f}, edges {self.edges:.1f}), with paths and reasons {self.explained / self.bare:.2f} times ({self.explained:.1f} ms); "
+            f"{self.plain / self.reference:.2f} times the reference ({self.reference:.1f} ms); "
             f"the host took no processor away during {self.quiet} of {self.asked} questions"
         )
 
 
-async def _beside_its_parts(cairn: Cairn, questions: Sequence[Question]) -> Beside:
-    """A recall as it is asked for above, one with paths and reasons, and its parts alone (embedding the question, its
+async def _beside_its_parts(cairn: Cairn, reference: Reference, questions: Sequence[Question]) -> Beside:
+    """A recall as it is asked for above, one with paths and reasons, the reference, and a recall's parts alone (embedding the question, its
     searches by a plain client of Milvus, a lean fetch of its seeds' edges), one right after the other: from one minute to
     the next a machine may be half as fast. All are asked twice before: Java compiles what they run, and the words of the
-    memories are read. Which of the two recalls is first changes from question to question."""
+    memories are read; the reference was asked all of them before. Which of the two recalls is first changes from question
+    to question."""
 
     async def recalled(query: str, explained: bool) -> None:
         await cairn.recall.recall(RecallQuery(query=query, filter=_filter(question), explained=explained))
@@ -291,7 +307,8 @@ async def _beside_its_parts(cairn: Cairn, questions: Sequence[Question]) -> Besi
             for work in (cairn.embedder.query(f"{question.query}   "), searched(calls[:-1]), calls[-1]())
         ]
         explained = explained or await timed(recalled(f"{question.query}  ", explained=True))
-        rounds.append((stolen() - before, [plain, explained, sum(parts), *parts]))
+        by_reference = await timed(reference.ids(f"{question.query}    ", _filter(question)))
+        rounds.append((stolen() - before, [plain, explained, by_reference, sum(parts), *parts]))
     await client.close()
     quiet, kept = undisturbed(rounds)
     medians = (statistics.median(own) for own in zip(*kept, strict=True))
