@@ -42,7 +42,6 @@ MOST_CANDIDATES = 16_384  # what Milvus answers at most
 LESSON_MEANING, LESSON_WORDS = 0.125, 0.75  # of the lesson and of its context each; of the context's words
 # Lessons among which diversity chooses. One that only meaning has found must be among the so many that fit best.
 RANKED = 20
-LIKELY_RANKED = 30  # the first by words, among which nearly all of these are: confirmed while meaning is looked for
 CHANCES = 20  # times that a lesson nobody has used is offered in the place kept for it
 UNTRIED = 5  # lessons that nobody has used, among which one is looked for
 POINTERS = 50  # lessons that a memory brings, those that were linked last
@@ -151,27 +150,23 @@ class Search:
         """Lessons that the index finds, the graph confirms and may be offered, and how well each fits, 0 to 1. What words
         have found, which is most of it, the graph confirms while the question is embedded and looked for by meaning."""
         wanted = max(LESSON_CANDIDATES, query.limit)
-        ranked = max(RANKED, 4 * query.limit)
         while True:
             meaning = ahead(asking.lessons_by_meaning(query, wanted))
             words = await asking.lessons_by_words(query, wanted)
-            likely = words.first(LIKELY_RANKED * ranked // RANKED)
+            worded = words.stamps
             changed: set[int] = set()
-            confirming = [ahead(self._true_lessons(likely, query, changed))]
+            confirming = ahead(self._true_lessons(worded, query, changed))
             # What is chosen differs by the vectors, and mostly of these: they come meanwhile.
             asking.expect_lesson_vectors(words.first(RANKED))
             by_lesson, by_context, words = newest([*await meaning, words])
             lists = (by_lesson, by_context, words)
             stamps = stamps_of(lists)
-            best = _best(_fits(lists, stamps, asking), ranked)
-            read, true = likely, dict[int, Standing]()
-            # The best of all are confirmed before anything is ranked; all, where too few may be offered.
+            best = _best(_fits(lists, stamps, asking), max(RANKED, 4 * query.limit))
+            read, true = worded, await confirming
+            # Of those that meaning alone has found the best are confirmed, too; all, where too few may be offered.
             for keys in (best, stamps):
                 unread = {key: stamps[key] for key in keys if read.get(key) != stamps[key]}
-                confirming.append(ahead(self._true_lessons(unread, query, changed)))
-                for found in await asyncio.gather(*confirming):
-                    true |= found
-                read, confirming = read | unread, []
+                read, true = read | unread, true | await self._true_lessons(unread, query, changed)
                 if len(fitting := offerable(true, query, asking)) >= query.limit:
                     break
             if await asking.worth_again(changed):

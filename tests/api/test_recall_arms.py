@@ -16,6 +16,7 @@ from bank.rows import lesson_row, memory_row
 from bank.search import POINTERS
 from graph.model import MemoryFilter, embedding_id
 from graph.store import Memories
+from tests.bench.looks import Counting
 from tests.milvus import put_away
 from tests.service import Service
 
@@ -622,7 +623,7 @@ async def test_any_filter_holds_on_any_graph(
 
 async def test_a_hub_with_50000_edges(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """Answered, over its strongest edges: with as many questions to the graph as where it had 500, and no more edges
-    read of one memory than of any other."""
+    read of one memory than of any other. To find the strongest Neo4j looks at each edge, a few times and no more."""
     graph = cairn.cairn.graph
     await cairn.remember(memories=[_event("HUGE", text="Grand Bazaar: stalls."), _event("BEST", text="Copper pots.")])
     await cairn.remember(

@@ -228,7 +228,8 @@ def test_the_answer_goes_on_with_what_it_names() -> None:
 
 
 def test_a_walk_that_went_astray_leaves_places_to_what_was_found() -> None:
-    """What edges alone have led to may come first, but what the first search found has one of the first five places."""
+    """What edges alone have led to comes first, but what the first search found comes before the fifth of them that says no
+    more, though it has a ninth of their energy."""
     words = {id: words_of("a fox.") for id in ("FOUND", *"ABCDEFG")}
     question = Question(spellings("Where is the fox?"), Idf(words.values()))
     covered = {id: question.covered(own.all) for id, own in words.items()}

@@ -1,6 +1,7 @@
 """The recipe that recall was made from: the cover walk with a second search, with its first constants and nothing that was
-found since. Through the same stores, to say what recall gains by going past it, and what that costs. It believes every
-row that it hits and shows what it read of each memory: the least that an answer by this recipe can take."""
+found since (how seeds are chosen, and what a name is, recall still has from it; its optional search of edge sentences is
+left out). Through the same stores, to say what recall gains by going past it, and what that costs. It believes every row
+that it hits: the least that an answer by this recipe can take."""
 
 import asyncio
 import math

@@ -215,7 +215,8 @@ async def _on_the_stores(
             reference = Reference(cairn)
 
             async def by_reference(question: Question) -> list[str]:
-                return _names(asked, await reference.ids(question.query, _filter(question), _limit(asked)))
+                # A space: dense alone has been asked, and the question's embedding is at hand.
+                return _names(asked, await reference.ids(f"{question.query} ", _filter(question), _limit(asked)))
 
             rows.append(await _row(asked, embedder, REFERENCE, by_reference))
             (walk,) = [row for row in so_far if row.arm == "hybrid + walk" and (row.set, row.embedder) == (asked.name, embedder)]  # fmt: skip
