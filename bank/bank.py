@@ -63,7 +63,7 @@ class Bank:
 
         async with self._sync.writing() as revision:
             memory, has_changed = await self._graph.write(work)
-            await self._sync.index(revision, [Change(memory)] if has_changed else [])
+            await self._sync.index(revision, [Change(memory)] if has_changed else [], [memory])
         return memory
 
     async def link_topics(self, ids: Sequence[str]) -> list[Edge]:
@@ -159,7 +159,7 @@ class Bank:
 
         async with self._sync.writing() as revision:
             lesson, changes = await self._graph.write(work)
-            await self._sync.index(revision, changes)
+            await self._sync.index(revision, changes, [lesson])
         return lesson
 
     async def delete_lesson(self, rb_id: int) -> Deleted:
@@ -196,7 +196,7 @@ class Bank:
 
         async with self._sync.writing() as revision:
             lesson, changes = await self._graph.write(work)
-            await self._sync.index(revision, changes)
+            await self._sync.index(revision, changes, [lesson])
         return lesson
 
 

@@ -85,7 +85,7 @@ class Remember:
             try:
                 async with self._sync.writing() as revision:
                     answer, changes = await self._write_call(call, revision)
-                    await self._sync.index(revision, changes)
+                    await self._sync.index(revision, changes, (*answer.memories, *answer.lessons))
                 return answer
             except MintedTwice:
                 continue

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bank.model import Lesson, team_of
+from graph.checks import TEXT_BYTES
 from graph.model import Event, Memory
 
 NEVER_STARTS, NEVER_ENDS = 2**31, -1  # the window of a memory that has none: it overlaps nothing
@@ -23,7 +24,7 @@ def memory_row(memory: Memory, tenant: str, vector: Vector) -> dict[str, Any]:
     return {
         "embedding_id": memory.embedding_id,
         "pointer_to_node": memory.id,
-        "text": memory.text,
+        "text": cut(memory.text),
         "dense_vector": vector.tolist(),
         "tenant": tenant,
         "type": memory.type.value,
@@ -40,9 +41,9 @@ def memory_row(memory: Memory, tenant: str, vector: Vector) -> dict[str, Any]:
 def lesson_row(lesson: Lesson, tenant: str, lesson_vector: Vector, context_vector: Vector) -> dict[str, Any]:
     return {
         "rb_id": lesson.rb_id,
-        "key_lesson": lesson.key_lesson,
+        "key_lesson": cut(lesson.key_lesson),
         "key_lesson_vector": lesson_vector.tolist(),
-        "context_to_prefer": lesson.context_to_prefer,
+        "context_to_prefer": cut(lesson.context_to_prefer),
         "context_to_prefer_vector": context_vector.tolist(),
         "tags": list(lesson.tags),
         "link_nodes": list(lesson.link_nodes),
@@ -55,6 +56,11 @@ def lesson_row(lesson: Lesson, tenant: str, lesson_vector: Vector, context_vecto
         "version": lesson.version,
         "revision": lesson.revision,
     }
+
+
+def cut(text: str) -> str:
+    """As much of a text as a row holds, whole characters; more than that only somebody's hand can have put into the graph."""
+    return text if len(text) * 4 <= TEXT_BYTES else text.encode()[:TEXT_BYTES].decode(errors="ignore")
 
 
 def micros(moment: datetime) -> int:

@@ -38,7 +38,7 @@ class Scopes:
 
         async with self._sync.writing() as revision:
             lesson, has_changed = await self._graph.write(work)
-            await self._sync.index(revision, [Change(lesson)] if has_changed else [])
+            await self._sync.index(revision, [Change(lesson)] if has_changed else [], [lesson])
         return lesson
 
     async def suggestions(self, first: int) -> list[Promotion]:

@@ -206,6 +206,7 @@ class Sync:
         self._batches = 0  # of a repair or a catch-up, that have the turn or wait for it
         self._embedding = 0  # texts that are embedded before their write is stored
         self._settling = asyncio.Lock()
+        self._unsettled = 0  # times that the graph did not answer meanwhile
         self._loop: asyncio.Task[None] | None = None
         self._swept = float("-inf")
         self._background: set[asyncio.Task[None]] = set()
@@ -256,7 +257,7 @@ class Sync:
         if (arriving := self._arriving.pop(revision, None)) is not None:
             arriving.set_result(indexed)
 
-    async def arrives(self, revisions: Iterable[int], seconds: float) -> bool | None:
+    async def arrives(self, revisions: Iterable[int], seconds: float | None = None) -> bool | None:
         """Waits until the index has what our own writes of these revisions have changed, `seconds` at most, and says whether
         it has. None: none of them is on its way."""
         if not (waiting := [self._arriving[one] for one in revisions if one in self._arriving]):
@@ -282,8 +283,9 @@ class Sync:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    async def index(self, revision: int, changes: Sequence[Change]) -> None:
-        """Indexes what a committed write changed and waits until it can be found, or Milvus is away and the marks stay.
+    async def index(self, revision: int, changes: Sequence[Change], met: Iterable[Memory | Lesson] = ()) -> None:
+        """Indexes what a committed write changed and waits until it can be found, or Milvus is away and the marks stay. `met`:
+        what the write was about; if another one has just made it what it is, that one is waited for as its writer does.
         A few new memories, which is quick at any size, are not waited for where nobody else asks this index: they are on
         their way, and whoever searches for memories waits for them instead (`caught_up`). Not so while something is going
         on that takes longer: a search should not have to wait for that."""
@@ -294,6 +296,7 @@ class Sync:
         done = self.index_soon(revision, changes, ahead)
         if not ahead:
             await done
+        await self.arrives({one.revision for one in met} - {revision})
 
     def index_soon(self, revision: int, changes: Sequence[Change], ahead: bool = False) -> "asyncio.Future[bool]":
         """The same for whoever need not wait. False: Milvus is away. `ahead`: whoever searches waits for it."""
@@ -467,13 +470,17 @@ class Sync:
     async def settle(self) -> None:
         """The second half of marked -> settled, for all that is in the index: a transaction for each write would cost
         as much as the write."""
+        unsettled = self._unsettled
         async with self._settling:  # whoever has called it knows that no older call is under way
+            if self._unsettled > unsettled:  # nor waits for the graph once more, which has kept the one before waiting
+                raise Unavailable("Neo4j does not answer just now. Try again.")
             self._clearing, self._indexed = self._indexed, {}
             answered, self._answered = self._answered, []
             try:
                 await self._clear_marks(list(self._clearing.values()))
-            except BaseException:
+            except BaseException as error:
                 self._swept = float("-inf")  # a row whose record is gone may be there without a note of it
+                self._unsettled += isinstance(error, Unavailable)
                 raise
             finally:  # marks that could not be cleared are anybody's to take up
                 self._clearing = {}

@@ -145,7 +145,7 @@ async def test_the_context_says_what_joins_its_memories(cairn: Service) -> None:
 
 
 async def test_without_hops_it_is_plain_search(cairn: Service) -> None:
-    """hops: 0 gives the order and the scores of searchMemories, with a filter too."""
+    """hops: 0 gives the order and the scores of searchMemories, with a filter too; each says why, and was there then."""
     for filter in (None, {"tags": ["news"]}, {"textContains": "CLOSED"}):
         answer = await _recall(cairn, hops=0, filter=filter, limit=20)
         found = (await cairn.ask(SEARCH, query=QUESTION, filter=filter, limit=20))["searchMemories"]
@@ -153,6 +153,9 @@ async def test_without_hops_it_is_plain_search(cairn: Service) -> None:
             (one["memory"]["id"], one["score"]) for one in found
         ]
         assert answer["paths"] == [] and all(one["via"] is None for one in answer["memories"])
+        assert all(one["why"].startswith("Found by") for one in answer["memories"])
+    then = await _recall(cairn, hops=0, asOf="2025-03-02T12:00:00Z")
+    assert set(_ids(then)) == {"A", "B"}
 
 
 async def test_a_strong_chain_beats_a_weak_shortcut(cairn: Service) -> None:
@@ -165,10 +168,15 @@ async def test_a_strong_chain_beats_a_weak_shortcut(cairn: Service) -> None:
 
 
 async def test_what_has_no_edge_or_a_worthless_one_is_not_reached(cairn: Service) -> None:
-    """An island stays away, and an edge of weight 0 carries nothing."""
+    """An island stays away, though the edge on it is as strong as can be, and an edge of weight 0 carries nothing."""
+    await cairn.remember(
+        memories=[{"dataSource": {"id": "SKERRY", "text": "Lichens on a stone."}}],
+        edges=[{"id": "IS", "source": "ISLAND", "target": "SKERRY", "text": "Both grow slowly.", "weight": 1}],
+    )
     answer = await _recall(cairn, limit=200, hops=5)
+    await cairn.ask('mutation { deleteMemory(id: "SKERRY") { deleted } }')
     reached = {one["memory"]["id"] for one in answer["memories"] if one["pathScore"] or one["via"]}
-    assert "WEAK" in reached and not reached & {"ISLAND", "ZERO"}
+    assert "WEAK" in reached and not reached & {"ISLAND", "SKERRY", "ZERO"}
 
 
 @pytest.mark.parametrize(
@@ -261,6 +269,8 @@ async def test_same_question_same_answer(cairn: Service) -> None:
             first["memories"], first["paths"], first["context"],
         )  # fmt: skip
         assert again["id"] != first["id"]
+        taught = [[(one["lesson"], one["via"]) for one in answer["lessons"]] for answer in (first, again)]
+        assert taught[0] == taught[1] != []
     own, asked = cairn.cairn, RecallQuery(query=QUESTION, limit=100)
     new = Recall(own.graph, own.sync, own.search, own.offers, WordCache())
     cold, warm = await new.recall(asked), await own.recall.recall(asked)

@@ -44,6 +44,7 @@ ON_EARLY = (
     {"filter": {"overlaps": {"start": "2025-01-01", "end": "2025-12-31"}}},
 )
 EXAMPLES = itertools.count()
+LOOKS_AT_AN_EDGE = 8  # of Neo4j, at most, to tell whether it is one of the strongest
 ON_LATE = ({"filter": {"until": "2026-01-01T00:00:00Z"}}, {"asOf": "2029-01-01T00:00:00Z"})
 
 
@@ -668,3 +669,7 @@ async def test_a_hub_with_50000_edges(cairn: Service, monkeypatch: pytest.Monkey
     large = await recalled()
     assert set(small[0]) == own and sorted(large[0]) == sorted(small[0])
     assert small[1] == large[1] == 100
+    looking = Counting(graph._driver, graph.tenant)
+    asked_of = {"ids": ["HUGE"], "min_weight": 0.0, "as_of": None, "shared": [], "limit": 100, "sentence": 500}
+    await looking.read("recall_edges", **asked_of, **MemoryFilter().parameters())
+    assert looking.hits < LOOKS_AT_AN_EDGE * 50_000

@@ -1,6 +1,7 @@
 """What is there before and after is found meanwhile: while records are changed, and when they were deleted and made anew."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -69,3 +70,45 @@ async def test_a_lesson_is_found_while_it_is_changed(cairn: Service) -> None:
             answers.append([hit["lesson"]["rbId"] for hit in found])
         await update
     assert len(answers) >= 15 and all(found == ["5601"] for found in answers), answers
+
+
+def _behind(event: asyncio.Event, call: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    async def late(*given: Any) -> None:
+        await event.wait()
+        await call(*given)
+
+    return late
+
+
+async def test_what_was_written_twice_at_once_is_found_behind_either_answer(
+    cairn: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second of two like writes changes nothing, and is answered when the first one's records can be found: also under
+    a key, and where it would change a record into what it has just become."""
+    vectors = cairn.cairn.vectors
+    lesson: dict[str, Any] = {"rbId": "5701", "keyLesson": "Watch egrets.", "contextToPrefer": "Egrets.", "namespace": "egrets"}  # fmt: skip
+    wanted = {"memories": [{"event": {"id": "EG", "text": "Egrets nest."}}], "lessons": [lesson]}
+    for change in ({"idempotencyKey": "egrets"}, {}, {}):
+        for written in (lesson, wanted["memories"][0]["event"]):
+            written["tags"] = [*written.get("tags", []), f"t{len(written.get('tags', []))}"]
+        going_on = asyncio.Event()
+        with monkeypatch.context() as slow:
+            for name in ("insert", "upsert"):
+                slow.setattr(vectors, name, _behind(going_on, getattr(vectors, name)))
+            first = asyncio.create_task(cairn.remember("egrets", **wanted, **change))
+            ask = '{ memory(id: "EG") { tags } }'
+            while (found := (await cairn.ask(ask))["memory"]) is None or len(found["tags"]) < len(lesson["tags"]):
+                await asyncio.sleep(0.01)
+            more = [
+                cairn.remember("egrets", **wanted, **change),
+                cairn.ask(UPDATE, id="EG", tags=lesson["tags"]),
+                cairn.ask(REVISE, id="5701", tags=lesson["tags"]),
+            ]
+            others = [asyncio.create_task(one) for one in more]
+            await asyncio.sleep(0.3)
+            early = [one.done() for one in (first, *others)]
+            going_on.set()
+            answers = await asyncio.gather(first, *others)
+        assert early == [False] * 4 and answers[1]["unchanged"] == (0 if change else 2)
+        found = (await cairn.ask(LEARNT, query="egrets", ns="egrets"))["searchLessons"]
+        assert [hit["lesson"]["rbId"] for hit in found] == ["5701"]

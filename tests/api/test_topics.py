@@ -61,6 +61,20 @@ async def test_what_shares_a_rare_tag_is_joined(cairn: Service) -> None:
     assert more["edges"][0]["weight"] > answer["edges"][0]["weight"] == 0.25
 
 
+async def test_nothing_is_joined_unless_somebody_asks(cairn: Service) -> None:
+    """What shares a rare name stays apart where the call does not say `linkTopics`."""
+    for number in (1, 2):
+        await cairn.remember(memories=[{"event": {"id": f"Q{number}", "text": f"In Quillhaven on day {number}."}}])
+    assert await _edges(cairn, "Q1") == await _edges(cairn, "Q2") == []
+
+
+async def test_however_much_is_shared_the_edge_stays_weak(cairn: Service) -> None:
+    names = "Aberquist Bolvanter Cridmoor Dunwhistle Eskerly Farrowgate Glimhold Hestwick"
+    await _remember(cairn, ("W1", f"They met {', '.join(names.split())}.", []), link=False)
+    (edge,) = (await _remember(cairn, ("W2", f"We saw {', '.join(names.split())}.", [])))["edges"]
+    assert edge["weight"] == 0.45
+
+
 async def test_what_is_frequent_joins_nothing(cairn: Service) -> None:
     """A word, a name or a tag that more than 20 memories have; one common word that is no name."""
     await _remember(cairn, *((f"C{n:02}", f"Marlowe wrote page {n}.", ["novel"]) for n in range(25)), link=False)

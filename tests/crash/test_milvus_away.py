@@ -10,13 +10,14 @@ from typing import Any
 
 import psutil
 import pytest
+from pymilvus import MilvusException
 
 import bank.asking
 import bank.lite
 import bank.sync
 from api.settings import Settings
 from bank.integrity import Integrity
-from bank.milvus import LESSONS, MEMORIES, IndexAway
+from bank.milvus import KEYS, LESSONS, MEMORIES, IndexAway
 from bank.sync import Sync
 from graph.model import embedding_id
 from tests.milvus import MilvusServer
@@ -101,7 +102,7 @@ async def _writes_while_away(cairn: Service, name: str) -> None:
     await cairn.ask("mutation($id: ID!) { deleteMemory(id: $id) { deleted } }", id="BEFORE")
     assert time.monotonic() - started < 8  # known to be away by now: nobody waits for it
     index = await _index(cairn)
-    assert index["up"] is False and index["detail"] and index["pending"] >= 4
+    assert index["up"] is False and index["detail"] and index["pending"] >= 5
     assert (await cairn.ask("query($id: ID!) { memory(id: $id) { text lessons { rbId } } }", id=f"{name}-0"))["memory"][
         "lessons"
     ]
@@ -433,6 +434,8 @@ async def test_dropped_collections_are_rebuilt_with_the_same_answers(cairn: Serv
     assert after["recall"]["paths"] == before["recall"]["paths"]
     assert after["recall"]["memories"] and after["recall"]["lessons"] and after["recall"]["paths"]
     assert [hit["lesson"] for hit in after["searchLessons"]] == [hit["lesson"] for hit in before["searchLessons"]]
+    fits = [[hit["semantic"] for hit in answer["searchLessons"]] for answer in (after, before)]
+    assert fits[0] == pytest.approx(fits[1], abs=1e-4)
 
 
 def _slow_upserts(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -445,6 +448,31 @@ def _slow_upserts(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cairn.cairn.vectors, "upsert", slowly)
 
 
+async def test_milvus_answers_but_takes_nothing(cairn: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written is acknowledged, counted and found by words; it is indexed as soon as Milvus takes it."""
+
+    async def refuse(*_: Any, **__: Any) -> None:
+        raise MilvusException(message="no more rows today")
+
+    with monkeypatch.context() as refusing:
+        for name in ("insert", "upsert"):
+            refusing.setattr(type(cairn.cairn.vectors.milvus.client), name, refuse)
+        await cairn.remember(
+            memories=[{"event": {"id": "REFUSED", "text": "A barge was refused at the lock."}}],
+            lessons=[{"rbId": "83", "keyLesson": "Ask the lock keeper.", "contextToPrefer": "A refused barge."}],
+        )
+        for _ in range(3):
+            index = await _index(cairn)
+            assert index["pending"] >= 2 and "no more rows today" in index["detail"]
+            data, degraded = await _answered(cairn, "refused barge")
+            assert degraded and "REFUSED" in {hit["memory"]["id"] for hit in data["searchMemories"]}
+            assert "83" in {hit["lesson"]["rbId"] for hit in data["searchLessons"]}
+            await asyncio.sleep(0.7)
+    await _until_found(cairn, "refused barge", {"REFUSED"}, SOON)
+    report = await cairn.settled()
+    assert report["ok"], report
+
+
 async def test_how_far_a_repair_is(
     cairn: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -454,7 +482,8 @@ async def test_how_far_a_repair_is(
     await cairn.settled()
     _slow_upserts(cairn, monkeypatch)
     caplog.set_level("INFO", "cairn.sync")
-    await cairn.cairn.vectors.milvus.client.drop_collection("graphembeddings")
+    for name in KEYS:
+        await cairn.cairn.vectors.milvus.client.drop_collection(name)
     repair = asyncio.create_task(cairn.ask("mutation { repair(dryRun: false) { ok } }"))
     seen = []
     while not repair.done():

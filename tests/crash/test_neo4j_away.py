@@ -34,6 +34,10 @@ CALLS = (
     '{ provenance(rbId: "10001") { traces { strength } } }',
     'mutation { linkLesson(rbId: "10001", nodeIds: ["own0-1"]) { rbId } }',
     'mutation { giveFeedback(rbId: "10001", helpful: true) { rbId } }',
+    '{ paths(source: "own0-1", target: "own0-2") { score } }',
+    "{ integrity { ok } }",
+    "mutation { repair(dryRun: false) { ok } }",
+    'mutation { submitSession(input: {convId: "s", request: "R.", outcome: SUCCESS, steps: [{action: "a"}], answer: "A."}) { id } }',
 )
 
 
@@ -147,7 +151,7 @@ async def test_neo4j_is_killed_under_writes(plain_starts: None, settings: Settin
                 assert time.monotonic() < deadline, "the status does not tell"
                 await asyncio.sleep(0.1)
             # Without the record there is no answer, degraded or not.
-            await _refused_within(5, own.ask('{ recall(input: {query: "What event?"}) { id } }'))
+            await asyncio.gather(*(_refused_within(5, one.ask(call)) for one in services.values() for call in CALLS))
             deadline = time.monotonic() + 90
             while not all(len(acknowledged[name]) > before[name] + 20 for name in services):
                 assert time.monotonic() < deadline, "writes did not go on"
