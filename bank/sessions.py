@@ -148,7 +148,9 @@ class Sessions:
             stored_id, session, changes = await self._graph.write(work)
             await self._sync.index(revision, changes)
         self._wake()
-        session = session or await self.by_id(stored_id)
+        if session is None:  # handed in before, perhaps a moment ago
+            await self._sync.all_arrive()
+            session = await self.by_id(stored_id)
         if session is None:
             raise Conflict(
                 f"The session that was handed in with idempotencyKey {draft.idempotency_key!r} has been deleted. "

@@ -265,6 +265,10 @@ class Sync:
         done, late = await asyncio.wait(waiting, timeout=seconds)
         return not late and all(one.result() for one in done)
 
+    async def all_arrive(self) -> None:
+        """Waits until the index has all that our own writes have changed by now, or they were given up."""
+        await self.arrives(list(self._arriving))
+
     def expect(self, texts: Sequence[str]) -> None:
         """A write with these texts is on its way: they are embedded while the graph stores it."""
         if texts and self.trouble is None:

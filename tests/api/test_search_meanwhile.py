@@ -112,3 +112,27 @@ async def test_what_was_written_twice_at_once_is_found_behind_either_answer(
         assert early == [False] * 4 and answers[1]["unchanged"] == (0 if change else 2)
         found = (await cairn.ask(LEARNT, query="egrets", ns="egrets"))["searchLessons"]
         assert [hit["lesson"]["rbId"] for hit in found] == ["5701"]
+
+
+async def test_a_session_handed_in_twice_at_once_is_found_behind_either_answer(
+    cairn: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second call under its key is answered when what the first one stored can be found."""
+    submit = """mutation { submitSession(input: {convId: "stilts", request: "Where do stilts breed?", outcome: SUCCESS,
+      steps: [{action: "Looked at salt pans."}], answer: "In salt pans.", idempotencyKey: "stilts"}) { id } }"""
+    monkeypatch.setattr("bank.sync.FEW", 0)  # nothing is acknowledged ahead of the index
+    vectors, going_on = cairn.cairn.vectors, asyncio.Event()
+    with monkeypatch.context() as slow:
+        for name in ("insert", "upsert"):
+            slow.setattr(vectors, name, _behind(going_on, getattr(vectors, name)))
+        first = asyncio.create_task(cairn.ask(submit))
+        while not (await cairn.ask('{ conversation(convId: "stilts") { memories { id } } }'))["conversation"][
+            "memories"
+        ]:
+            await asyncio.sleep(0.01)
+        second = asyncio.create_task(cairn.ask(submit))
+        await asyncio.sleep(0.3)
+        early = [first.done(), second.done()]
+        going_on.set()
+        answers = await asyncio.gather(first, second)
+    assert early == [False, False] and answers[0] == answers[1]
